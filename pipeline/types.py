@@ -1,0 +1,166 @@
+"""The nouns that every layer shares: questions, queries, rankings, outcomes.
+
+Plain data, no behaviour beyond what defines the thing. See docs/architecture.md for the words.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatMatrix = NDArray[np.float32]
+"""Vectors, one a row: shape (n, dimensions)."""
+
+
+class Level(StrEnum):
+    """What a key in a ranking stands for when it is scored."""
+
+    CHUNK = "chunk"
+    DOCUMENT = "document"
+
+
+class Kind(StrEnum):
+    """Whether the corpus is meant to hold an answer."""
+
+    ANSWERABLE = "answerable"
+    UNANSWERABLE = "unanswerable"
+
+
+class Source(StrEnum):
+    """Where a question came from."""
+
+    MANUAL = "manual"
+    SYNTHETIC = "synthetic"
+    LOG = "log"
+
+
+class Status(StrEnum):
+    """Where a question stands in review; only active ones are snapshot into a version."""
+
+    PROPOSED = "proposed"
+    ACTIVE = "active"
+    RETIRED = "retired"
+    REJECTED = "rejected"
+
+
+class Outcome(StrEnum):
+    """What became of one question in one run.
+
+    `FAILED`: the retriever or the embedder raised; never counted as a miss.
+    `INELIGIBLE`: no expected key is live in the corpus, or the question is unanswerable.
+    """
+
+    SCORED = "scored"
+    FAILED = "failed"
+    INELIGIBLE = "ineligible"
+
+
+class RunStatus(StrEnum):
+    """The states of a run; docs/state_machine.md draws them."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class ShardState(StrEnum):
+    """The states of a shard; docs/state_machine.md draws them."""
+
+    PENDING = "pending"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Verdict(StrEnum):
+    """What a finished run says about retrieval."""
+
+    BASELINE = "baseline"
+    OK = "ok"
+    IMPROVED = "improved"
+    REGRESSED = "regressed"
+    INCOMPARABLE = "incomparable"
+    UNMEASURED = "unmeasured"
+
+
+class Trigger(StrEnum):
+    """What started a batch."""
+
+    MANUAL = "manual"
+    SCHEDULE = "schedule"
+    REINDEX = "reindex"
+    CI = "ci"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One golden question, as it is imported, stored, snapshot and evaluated.
+
+    `expected` maps a chunk key to its grade: >= 1 relevant, 0 and below judged not relevant.
+    """
+
+    text: str
+    expected: Mapping[str, int]
+    kind: Kind = Kind.ANSWERABLE
+    category: str | None = None
+    tenant: str | None = None
+    language: str | None = None
+    source: Source = Source.MANUAL
+    must_pass: bool = False
+    external_id: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBatch:
+    """What a retriever is asked: n questions, column by column.
+
+    `vectors` has shape (n, dimensions), float32, or is None for a retriever that needs none.
+    """
+
+    texts: Sequence[str]
+    tenants: Sequence[str | None]
+    languages: Sequence[str | None]
+    vectors: FloatMatrix | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Chunk keys, best first, and the retriever's own scores, descending."""
+
+    keys: Sequence[str]
+    scores: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One question that could not be retrieved or embedded, and why, in one line."""
+
+    reason: str
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Split a chunk key into document id and chunk index, on the LAST colon.
+
+    Document ids may hold colons (URLs do). Raises ValueError when there is no colon.
+    """
+    document_id, colon, chunk_index = key.rpartition(":")
+    if not colon:
+        raise ValueError(f"chunk key {key!r} has no colon: expected document_id:chunk_index")
+    return document_id, chunk_index
+
+
+def make_key(document_id: str, chunk_index: int) -> str:
+    """Join a document id and a chunk index into a chunk key."""
+    return f"{document_id}:{chunk_index}"
+
+
+def document_of(key: str) -> str:
+    """Return the document id of a chunk key (the key itself when it has no colon)."""
+    return key.rpartition(":")[0] or key
