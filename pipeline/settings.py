@@ -1,0 +1,266 @@
+"""The shape of recallwatch's settings: one typed object, made by `pipeline.settings_loading`.
+
+The field descriptions are the documentation: `recallwatch init` writes them as comments, and the
+error for a wrong value quotes the allowed ones.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from pipeline.types import Level
+
+MANAGED_TABLE = "recallwatch_corpus.chunks"
+"""The chunks table that `recallwatch corpus load` owns."""
+
+MAX_K = 1000
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Identifier = Annotated[str, Field(min_length=1, max_length=63)]
+
+
+class Section(BaseModel):
+    """A table of recallwatch.toml: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class CorpusSettings(Section):
+    """Where the chunks live. The defaults describe the table that `corpus load` writes."""
+
+    table: str = Field(MANAGED_TABLE, description="chunks table, as schema.table or table")
+    document_id: Identifier = Field("document_id", description="column: document id")
+    chunk_index: Identifier = Field(
+        "chunk_index", description="column: number of the chunk in its document"
+    )
+    content: Identifier = Field("content", description="column: the chunk's text")
+    embedding: Identifier = Field("embedding", description="column: vector(n)")
+    tenant: Identifier | None = Field(None, description="column: tenant, where there is one")
+    language: Identifier | None = Field(None, description="column: language, where there is one")
+    text_search: Identifier | None = Field(
+        None, description="column: tsvector; without it the text is parsed at each search (slow)"
+    )
+    text_config: str | None = Field(
+        None,
+        description="text search configuration for questions without a language, as english; "
+        "unset: the one most chunks have, else simple",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _describe_managed_table(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic's signature
+        if isinstance(values, dict) and values.get("table", MANAGED_TABLE) == MANAGED_TABLE:
+            managed = {"tenant": "tenant", "language": "language", "text_search": "text_search"}
+            return managed | values
+        return values
+
+    @property
+    def is_managed(self) -> bool:
+        """True when the table is the one that `recallwatch corpus load` writes."""
+        return self.table == MANAGED_TABLE
+
+
+class EmbeddingSettings(Section):
+    """How questions (and loaded chunks) become vectors."""
+
+    provider: Literal["local", "openai"] = Field(
+        "local", description="local: a small model in this process; openai: any compatible API"
+    )
+    model: str = Field("", description="openai: model name; local: leave unset")
+    dimensions: int | None = Field(
+        None, ge=1, le=16000, description="vector length to ask for; unset: the model's own"
+    )
+    base_url: str | None = Field(None, description="openai: another server of the same API")
+    max_inputs: int = Field(2048, ge=1, le=2048, description="texts a request, at most")
+    max_tokens: int = Field(300_000, ge=1, le=300_000, description="tokens a request, at most")
+    concurrency: int = Field(4, ge=1, le=64, description="requests under way at once")
+    timeout: float = Field(30.0, gt=0, le=120, description="seconds a request may take")
+    attempts: int = Field(5, ge=1, le=10, description="tries a request, the first included")
+    max_wait: float = Field(
+        20.0, ge=0, le=120, description="longest Retry-After, in seconds, waited for inside a task"
+    )
+    cache_days: int = Field(
+        30, ge=0, le=3650, description="days a vector stays cached; 0: for ever"
+    )
+
+    @model_validator(mode="after")
+    def _name_the_model(self) -> Self:
+        if self.provider == "openai" and not self.model:
+            raise ValueError('model is required with provider "openai", as text-embedding-3-small')
+        if self.provider == "local" and self.model:
+            raise ValueError('model must be unset with provider "local": it has one model')
+        return self
+
+
+class VectorStrategy(Section):
+    """Nearest neighbours by cosine distance, through the index or exactly."""
+
+    kind: Literal["vector"] = "vector"
+    ef_search: int = Field(
+        40, ge=1, le=1000, description="hnsw.ef_search; raised to k where it is lower"
+    )
+    iterative_scan: Literal["off", "strict_order", "relaxed_order"] = Field(
+        "strict_order", description="hnsw.iterative_scan, for searches within a tenant"
+    )
+    exact: bool = Field(default=False, description="true: scan all vectors, without the index")
+    questions_per_statement: int = Field(100, ge=1, le=1000)
+
+
+class FulltextStrategy(Section):
+    """PostgreSQL full text search."""
+
+    kind: Literal["fulltext"] = "fulltext"
+    match: Literal["any", "all"] = Field(
+        "any", description="any: one shared term is enough; all: every term must occur"
+    )
+    rank: Literal["ts_rank", "ts_rank_cd"] = "ts_rank"
+    normalization: int = Field(0, ge=0, le=63, description="the ranking function's third argument")
+    max_document_frequency: Share = Field(
+        0.01, description="with any: leave out terms that more than this share of chunks hold ..."
+    )
+    min_frequent: int = Field(
+        1000, ge=0, description="... and more than this many chunks; 0: the share alone decides"
+    )
+    questions_per_statement: int = Field(100, ge=1, le=1000)
+
+
+class HybridStrategy(Section):
+    """Reciprocal rank fusion of other strategies: score = sum of weight / (rrf_k + rank)."""
+
+    kind: Literal["hybrid"] = "hybrid"
+    arms: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        {"vector": 1.0, "fulltext": 1.0}, description="strategy name -> weight", min_length=1
+    )
+    rrf_k: int = Field(60, ge=1, le=10_000, description="the constant of the formula")
+    depth: int = Field(50, ge=1, le=MAX_K, description="candidates asked of each arm; at least k")
+
+
+Strategy = Annotated[
+    VectorStrategy | FulltextStrategy | HybridStrategy, Field(discriminator="kind")
+]
+
+BUILT_IN: dict[str, VectorStrategy | FulltextStrategy | HybridStrategy] = {
+    "vector": VectorStrategy(),
+    "fulltext": FulltextStrategy(),
+    "hybrid": HybridStrategy(),
+}
+
+
+def _with_kind(name: str, table: Any) -> Any:  # noqa: ANN401 - not validated yet
+    """Let [strategies.vector] go without a kind: its name says it."""
+    if isinstance(table, dict) and name in BUILT_IN:
+        return {"kind": BUILT_IN[name].kind} | table
+    return table
+
+
+class EvalSettings(Section):
+    """What `recallwatch eval` does unless its options say otherwise."""
+
+    set: str = Field("default", min_length=1, max_length=100, description="golden set")
+    strategies: list[str] = Field(
+        ["vector", "fulltext", "hybrid"], min_length=1, description="strategies to evaluate"
+    )
+    k: int = Field(5, ge=1, le=MAX_K, description="how many results count")
+    level: Level = Field(Level.CHUNK, description="chunk, or document: keys collapse to documents")
+    cutoffs: list[Annotated[int, Field(ge=1, le=MAX_K)]] = Field(
+        [1, 3, 5, 10], description="smaller k at which the metrics are also given"
+    )
+    relevance_threshold: int = Field(
+        1, ge=1, description="lowest grade that counts as relevant in all but ndcg"
+    )
+    look_depth: int = Field(
+        50, ge=1, le=MAX_K, description="how deep to look for the first expected key of a miss"
+    )
+    shard_size: int = Field(500, ge=1, le=10_000, description="questions a task evaluates")
+    max_failed: Share = Field(
+        0.01, description="share of questions that may fail before a run counts as unmeasured"
+    )
+
+
+class GateSettings(Section):
+    """When a run counts as regressed."""
+
+    max_drop: float = Field(0.02, ge=0, le=1, description="largest drop that still passes")
+    metrics: list[Literal["hit", "recall", "precision", "mrr", "map", "ndcg"]] = Field(
+        ["recall", "ndcg"], min_length=1, description="metrics at k that the drop is taken of"
+    )
+    min_shared: Share = Field(
+        0.5, description="share of questions that two runs must have in common to be compared"
+    )
+
+
+class QueueSettings(Section):
+    """Workers, leases and deadlines."""
+
+    workers: int = Field(2, ge=1, le=64, description="worker processes that commands start")
+    lease: int = Field(300, ge=1, le=3600, description="seconds a worker holds a shard")
+    attempts: int = Field(5, ge=1, le=100, description="tries a shard gets before it is failed")
+    deadline: int = Field(
+        6 * 3600, ge=1, description="seconds after which an unfinished run is failed"
+    )
+
+
+class LogSettings(Section):
+    """structlog's output, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="auto: console on a terminal, else JSON lines"
+    )
+
+
+class Settings(BaseSettings):
+    """Everything recallwatch can be told, from recallwatch.toml and the environment."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RECALLWATCH_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+    )
+
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL for recallwatch's own tables; unset: the embedded one"
+    )
+    corpus_url: SecretStr | None = Field(
+        None, description="PostgreSQL that holds the chunks; unset: database_url"
+    )
+    redis_url: SecretStr | None = Field(
+        None, description="Redis or Valkey for queue and cache; unset: the embedded one"
+    )
+    openai_api_key: SecretStr | None = Field(None, description="only from the environment")
+    anthropic_api_key: SecretStr | None = Field(None, description="only from the environment")
+    slack_webhook_url: SecretStr | None = Field(None, description="only from the environment")
+    state_dir: Path = Field(
+        Path(".recallwatch"), description="data of the embedded stack, beside this file"
+    )
+    corpus: CorpusSettings = CorpusSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    eval: EvalSettings = EvalSettings()
+    gate: GateSettings = GateSettings()
+    queue: QueueSettings = QueueSettings()
+    log: LogSettings = LogSettings()
+    strategies: dict[str, Strategy] = Field(BUILT_IN, description="named ways to retrieve")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_built_in_strategies(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic's signature
+        given = values.get("strategies") if isinstance(values, dict) else None
+        if not isinstance(given, dict):
+            return values
+        named = {name: _with_kind(name, table) for name, table in given.items()}
+        return values | {"strategies": BUILT_IN | named}
+
+    @model_validator(mode="after")
+    def _check_arms(self) -> Self:
+        for name, strategy in self.strategies.items():
+            for arm in strategy.arms if isinstance(strategy, HybridStrategy) else ():
+                target = self.strategies.get(arm)
+                if target is None or isinstance(target, HybridStrategy):
+                    raise ValueError(
+                        f"strategies.{name}.arms: {arm!r} is not a vector or fulltext strategy"
+                    )
+        return self
