@@ -1,0 +1,1 @@
+"""Our own state in PostgreSQL: models, migrations, one module of queries per table family."""

@@ -1,0 +1,1 @@
+"""What the product knows: golden set, embedding, retrieval, scoring, verdict. Imports nothing of ours."""

@@ -1,14 +1,16 @@
 """The shape of recallwatch's settings: one typed object, made by `pipeline.settings_loading`.
 
-The field descriptions are the documentation: `recallwatch init` writes them as comments, and the
-error for a wrong value quotes the allowed ones.
+The field descriptions are the documentation: `recallwatch init` writes them as comments, with the
+example where there is no default, and the error for a wrong value quotes the allowed ones.
+
+Types are strict: `k = "5"` and `k = true` are wrong, not 5 and 1.
 """
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline.types import Level
 
@@ -17,14 +19,64 @@ MANAGED_TABLE = "recallwatch_corpus.chunks"
 
 MAX_K = 1000
 
+ENVIRONMENT_ONLY = ("openai_api_key", "anthropic_api_key", "slack_webhook_url")
+"""Keys that recallwatch.toml may not hold: the file is made to be committed."""
+
+
+def _check_scheme(url: str, *schemes: str) -> str:
+    """Return what follows the scheme; the message never quotes more, as a URL holds a password."""
+    scheme, colon, rest = url.partition("://")
+    if not colon or scheme not in schemes:
+        given = f", not {scheme}://" if colon and scheme.isalnum() else ""
+        *others, last = (f"{name}://" for name in schemes)
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"must be a URL that starts with {allowed}{given}")
+    return rest
+
+
+def _check_postgres_url(url: SecretStr) -> SecretStr:
+    """Take the spellings that other tools use; hand on the one that libpq documents."""
+    text = url.get_secret_value().strip()
+    rest = _check_scheme(text, "postgresql", "postgres", "postgresql+psycopg")
+    return SecretStr(f"postgresql://{rest}")
+
+
+def _check_redis_url(url: SecretStr) -> SecretStr:
+    _check_scheme(url.get_secret_value(), "redis", "rediss", "unix")
+    return url
+
+
+def _check_secret_http_url(url: SecretStr) -> SecretStr:
+    _check_scheme(url.get_secret_value(), "https", "http")
+    return url
+
+
+def _check_http_url(url: str) -> str:
+    _check_scheme(url, "https", "http")
+    return url
+
+
+def _check_folder(path: Path) -> Path:
+    if path == Path():
+        raise ValueError("must be a folder of its own, as .recallwatch")
+    return path
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Identifier = Annotated[str, Field(min_length=1, max_length=63)]
+StrategyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
+PostgresUrl = Annotated[SecretStr, AfterValidator(_check_postgres_url)]
+RedisUrl = Annotated[SecretStr, AfterValidator(_check_redis_url)]
+WebhookUrl = Annotated[SecretStr, AfterValidator(_check_secret_http_url)]
+HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
 
 
 class Section(BaseModel):
     """A table of recallwatch.toml: unknown keys are refused, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False
+    )
 
 
 class CorpusSettings(Section):
@@ -40,12 +92,13 @@ class CorpusSettings(Section):
     tenant: Identifier | None = Field(None, description="column: tenant, where there is one")
     language: Identifier | None = Field(None, description="column: language, where there is one")
     text_search: Identifier | None = Field(
-        None, description="column: tsvector; without it the text is parsed at each search (slow)"
+        None, description="column: tsvector; without it texts are parsed at each search (slow)"
     )
     text_config: str | None = Field(
         None,
-        description="text search configuration for questions without a language, as english; "
+        description="text search configuration for questions without a language; "
         "unset: the one most chunks have, else simple",
+        examples=["english"],
     )
 
     @model_validator(mode="before")
@@ -70,9 +123,17 @@ class EmbeddingSettings(Section):
     )
     model: str = Field("", description="openai: model name; local: leave unset")
     dimensions: int | None = Field(
-        None, ge=1, le=16000, description="vector length to ask for; unset: the model's own"
+        None,
+        ge=1,
+        le=16000,
+        description="vector length to ask for; unset: the model's own",
+        examples=[256],
     )
-    base_url: str | None = Field(None, description="openai: another server of the same API")
+    base_url: HttpUrl | None = Field(
+        None,
+        description="openai: another server of the same API",
+        examples=["http://localhost:8080/v1"],
+    )
     max_inputs: int = Field(2048, ge=1, le=2048, description="texts a request, at most")
     max_tokens: int = Field(300_000, ge=1, le=300_000, description="tokens a request, at most")
     concurrency: int = Field(4, ge=1, le=64, description="requests under way at once")
@@ -97,7 +158,7 @@ class EmbeddingSettings(Section):
 class VectorStrategy(Section):
     """Nearest neighbours by cosine distance, through the index or exactly."""
 
-    kind: Literal["vector"] = "vector"
+    kind: Literal["vector"] = Field("vector", description="nearest neighbours by cosine distance")
     ef_search: int = Field(
         40, ge=1, le=1000, description="hnsw.ef_search; raised to k where it is lower"
     )
@@ -105,17 +166,21 @@ class VectorStrategy(Section):
         "strict_order", description="hnsw.iterative_scan, for searches within a tenant"
     )
     exact: bool = Field(default=False, description="true: scan all vectors, without the index")
-    questions_per_statement: int = Field(100, ge=1, le=1000)
+    questions_per_statement: int = Field(
+        100, ge=1, le=1000, description="questions that one SQL statement searches for"
+    )
 
 
 class FulltextStrategy(Section):
     """PostgreSQL full text search."""
 
-    kind: Literal["fulltext"] = "fulltext"
+    kind: Literal["fulltext"] = Field("fulltext", description="PostgreSQL full text search")
     match: Literal["any", "all"] = Field(
         "any", description="any: one shared term is enough; all: every term must occur"
     )
-    rank: Literal["ts_rank", "ts_rank_cd"] = "ts_rank"
+    rank: Literal["ts_rank", "ts_rank_cd"] = Field(
+        "ts_rank", description="PostgreSQL's ranking function"
+    )
     normalization: int = Field(0, ge=0, le=63, description="the ranking function's third argument")
     max_document_frequency: Share = Field(
         0.01, description="with any: leave out terms that more than this share of chunks hold ..."
@@ -123,13 +188,15 @@ class FulltextStrategy(Section):
     min_frequent: int = Field(
         1000, ge=0, description="... and more than this many chunks; 0: the share alone decides"
     )
-    questions_per_statement: int = Field(100, ge=1, le=1000)
+    questions_per_statement: int = Field(
+        100, ge=1, le=1000, description="questions that one SQL statement searches for"
+    )
 
 
 class HybridStrategy(Section):
     """Reciprocal rank fusion of other strategies: score = sum of weight / (rrf_k + rank)."""
 
-    kind: Literal["hybrid"] = "hybrid"
+    kind: Literal["hybrid"] = Field("hybrid", description="other strategies, fused by rank")
     arms: dict[str, Annotated[float, Field(gt=0)]] = Field(
         {"vector": 1.0, "fulltext": 1.0}, description="strategy name -> weight", min_length=1
     )
@@ -163,7 +230,9 @@ class EvalSettings(Section):
         ["vector", "fulltext", "hybrid"], min_length=1, description="strategies to evaluate"
     )
     k: int = Field(5, ge=1, le=MAX_K, description="how many results count")
-    level: Level = Field(Level.CHUNK, description="chunk, or document: keys collapse to documents")
+    level: Level = Field(
+        Level.CHUNK, strict=False, description="chunk, or document: keys collapse to documents"
+    )
     cutoffs: list[Annotated[int, Field(ge=1, le=MAX_K)]] = Field(
         [1, 3, 5, 10], description="smaller k at which the metrics are also given"
     )
@@ -205,7 +274,9 @@ class QueueSettings(Section):
 class LogSettings(Section):
     """structlog's output, on standard error."""
 
-    level: Literal["debug", "info", "warning", "error"] = "warning"
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="debug, info, warning or error: the least that is written"
+    )
     format: Literal["auto", "json", "console"] = Field(
         "auto", description="auto: console on a terminal, else JSON lines"
     )
@@ -219,23 +290,32 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
+        strict=True,
         validate_default=True,
     )
 
-    database_url: SecretStr | None = Field(
-        None, description="PostgreSQL for recallwatch's own tables; unset: the embedded one"
+    database_url: PostgresUrl | None = Field(
+        None,
+        description="PostgreSQL for recallwatch's own tables; unset: the embedded one",
+        examples=["postgresql://user@localhost:5432/recallwatch"],
     )
-    corpus_url: SecretStr | None = Field(
-        None, description="PostgreSQL that holds the chunks; unset: database_url"
+    corpus_url: PostgresUrl | None = Field(
+        None,
+        description="PostgreSQL that holds the chunks; unset: database_url",
+        examples=["postgresql://reader@localhost:5432/app"],
     )
-    redis_url: SecretStr | None = Field(
-        None, description="Redis or Valkey for queue and cache; unset: the embedded one"
+    redis_url: RedisUrl | None = Field(
+        None,
+        description="Redis or Valkey for queue and cache; unset: the embedded one",
+        examples=["redis://localhost:6379/0"],
     )
     openai_api_key: SecretStr | None = Field(None, description="only from the environment")
     anthropic_api_key: SecretStr | None = Field(None, description="only from the environment")
-    slack_webhook_url: SecretStr | None = Field(None, description="only from the environment")
-    state_dir: Path = Field(
-        Path(".recallwatch"), description="data of the embedded stack, beside this file"
+    slack_webhook_url: WebhookUrl | None = Field(None, description="only from the environment")
+    state_dir: Annotated[Path, AfterValidator(_check_folder)] = Field(
+        Path(".recallwatch"),
+        strict=False,
+        description="data of the embedded stack, beside this file",
     )
     corpus: CorpusSettings = CorpusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
@@ -243,7 +323,24 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     queue: QueueSettings = QueueSettings()
     log: LogSettings = LogSettings()
-    strategies: dict[str, Strategy] = Field(BUILT_IN, description="named ways to retrieve")
+    strategies: dict[StrategyName, Strategy] = Field(
+        BUILT_IN, description="named ways to retrieve"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic-settings' signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take only what is passed: `Settings()` is the defaults, whatever the environment holds.
+
+        `pipeline.settings_loading` passes the file and the environment, and knows which was which.
+        """
+        return (init_settings,)
 
     @model_validator(mode="before")
     @classmethod
@@ -253,6 +350,14 @@ class Settings(BaseSettings):
             return values
         named = {name: _with_kind(name, table) for name, table in given.items()}
         return values | {"strategies": BUILT_IN | named}
+
+    @model_validator(mode="after")
+    def _check_evaluated(self) -> Self:
+        for name in self.eval.strategies:
+            if name not in self.strategies:
+                there_are = ", ".join(self.strategies)
+                raise ValueError(f"eval.strategies: no strategy {name!r}; there are {there_are}")
+        return self
 
     @model_validator(mode="after")
     def _check_arms(self) -> Self:

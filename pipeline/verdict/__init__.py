@@ -1,0 +1,1 @@
+"""What two runs say about retrieval: pure comparison rules."""

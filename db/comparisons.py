@@ -1,0 +1,107 @@
+"""Two runs side by side: pair their questions in SQL, average, and list what was lost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session
+
+from db.models import Run
+from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
+
+# Questions of equal content are numbered, so that a set that holds one twice pairs them one to
+# one. `other` are the questions that have no partner of equal content.
+_PAIRS = """
+WITH sides AS (
+    SELECT run.id AS run_id, i.version_id, i.position, i.question_id, i.content_hash, i.text,
+        i.expected, i.category, i.tenant, i.must_pass, r.outcome, r.measured, r.missing,
+        r.first_rank, r.retrieved,
+        row_number() OVER (PARTITION BY run.id, i.content_hash ORDER BY i.position) AS n
+    FROM recallwatch.run JOIN recallwatch.batch b ON b.id = run.batch_id
+    JOIN recallwatch.golden_item i ON i.version_id = b.version_id
+    JOIN recallwatch.result r ON r.run_id = run.id AND r.position = i.position
+    WHERE run.id IN (:current, :reference)
+), cur AS (SELECT * FROM sides WHERE run_id = :current),
+ref AS (SELECT * FROM sides WHERE run_id = :reference),
+same AS (
+    SELECT c.*, p.measured AS was, p.first_rank AS was_rank, p.retrieved AS was_retrieved,
+        c.outcome = 'scored' AND p.outcome = 'scored' AS both_scored,
+        c.missing = p.missing AS same_live
+    FROM cur c JOIN ref p USING (content_hash, n)
+), shared AS (SELECT * FROM same WHERE both_scored AND same_live)
+"""
+
+_PAIRING = (
+    _PAIRS
+    + """
+, fresh AS (
+    SELECT c.question_id IN (SELECT question_id FROM ref)
+        OR (c.text, coalesce(c.tenant, '')) IN (SELECT text, coalesce(tenant, '') FROM ref)
+        AS known
+    FROM cur c LEFT JOIN ref q USING (content_hash, n) WHERE q.run_id IS NULL
+), gone AS (
+    SELECT 1 FROM ref p LEFT JOIN cur q USING (content_hash, n) WHERE q.run_id IS NULL
+        AND p.question_id NOT IN (SELECT question_id FROM cur)
+        AND (p.text, coalesce(p.tenant, ''))
+            NOT IN (SELECT text, coalesce(tenant, '') FROM cur)
+)
+SELECT (SELECT count(*) FROM shared) AS shared,
+    (SELECT count(*) FROM fresh WHERE NOT known) AS new,
+    (SELECT count(*) FROM fresh WHERE known) AS changed,
+    (SELECT count(*) FROM gone) AS gone,
+    (SELECT count(*) FROM same WHERE both_scored AND NOT same_live) AS relived,
+    (SELECT count(*) FROM same WHERE NOT both_scored) AS unscored
+"""
+)
+
+
+def compare(session: Session, run: Run, reference: Run) -> Comparison:
+    """Pair a run with its reference and average each measure that both have over the pairs."""
+    ids = {"current": run.id, "reference": reference.id}
+    pairing = Pairing(*session.execute(text(_PAIRING), ids).one())
+    both = [name for name in run.measures if name in reference.measures]
+    changes, lost, won = _changes(session, run, reference, both) if pairing.shared else ([], 0, 0)
+    return Comparison(
+        reference=reference.id,
+        pairing=pairing,
+        changes=changes,
+        lost=lost,
+        won=won,
+        corpus=corpus_changes(run.corpus_fingerprint, reference.corpus_fingerprint),
+    )
+
+
+def _changes(
+    session: Session, run: Run, reference: Run, names: Sequence[str]
+) -> tuple[list[Change], int, int]:
+    now = [run.measures.index(name) + 1 for name in names]
+    was = [reference.measures.index(name) + 1 for name in names]
+    means = [f"avg(measured[{i}]), avg(was[{j}])" for i, j in zip(now, was, strict=True)]
+    hit_now, hit_was = _hits(run, reference)
+    query = text(f"""
+        {_PAIRS} SELECT count(*) FILTER (WHERE {hit_was} > {hit_now}),
+            count(*) FILTER (WHERE {hit_now} > {hit_was}), {", ".join(means)} FROM shared
+    """)
+    row = session.execute(query, {"current": run.id, "reference": reference.id}).one()
+    pairs = zip(names, row[2::2], row[3::2], strict=True)
+    return [Change(name, float(a), float(b)) for name, a, b in pairs], row[0], row[1]
+
+
+def _hits(run: Run, reference: Run) -> tuple[str, str]:
+    """Return the SQL of hit@k on both sides."""
+    name = f"hit@{run.k}"
+    return (
+        f"measured[{run.measures.index(name) + 1}]",
+        f"was[{reference.measures.index(name) + 1}]",
+    )
+
+
+def lost(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[Row[Any]]:
+    """Return shared questions that had a hit at k and lost it, those found nowhere first."""
+    hit_now, hit_was = _hits(run, reference)
+    query = text(f"""
+        {_PAIRS} SELECT * FROM shared WHERE {hit_was} > {hit_now}
+        ORDER BY first_rank DESC NULLS FIRST, position LIMIT :limit
+    """)
+    values = {"current": run.id, "reference": reference.id, "limit": limit}
+    return session.execute(query, values).all()

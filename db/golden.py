@@ -1,0 +1,315 @@
+"""Golden sets: questions as people edit them, and the immutable versions that runs evaluate."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, select, text
+from sqlalchemy.orm import Session
+
+from db.models import GoldenItem, GoldenVersion
+from db.session import driver_connection
+from pipeline.errors import InputError
+from pipeline.golden.fingerprint import content_hash, item_hash, version_fingerprint
+from pipeline.types import Kind, Question, Source, Status
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did to a set, in questions."""
+
+    added: int
+    changed: int
+    unchanged: int
+    retired: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetSummary:
+    """One golden set, counted."""
+
+    set_name: str
+    active: int
+    unanswerable: int
+    other: int
+    judgments: int
+    versions: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestion:
+    """A question with its id and status."""
+
+    id: int
+    status: Status
+    question: Question
+
+
+_INCOMING = """
+CREATE TEMPORARY TABLE incoming (
+    external_id text, text text, content_hash text, item_hash text, expected jsonb, kind text,
+    category text, tenant text, language text, source text, must_pass boolean, notes text
+) ON COMMIT DROP
+"""
+
+_COPY_INCOMING = """
+COPY incoming (external_id, text, content_hash, item_hash, expected, kind, category, tenant,
+               language, source, must_pass, notes) FROM STDIN
+"""
+
+# The two ways to know a question again, by external id or by content, differ only in the
+# unique index that the upsert leans on.
+_UPSERT = """
+INSERT INTO recallwatch.question AS q (set_name, external_id, text, content_hash, item_hash, kind,
+    category, tenant, language, source, status, must_pass, notes)
+SELECT :set_name, external_id, text, content_hash, item_hash, kind,
+    category, tenant, language, source, 'active', must_pass, notes
+FROM incoming WHERE external_id IS {presence}
+ON CONFLICT {conflict} DO UPDATE SET
+    text = excluded.text, content_hash = excluded.content_hash, item_hash = excluded.item_hash,
+    kind = excluded.kind, category = excluded.category, tenant = excluded.tenant,
+    language = excluded.language, source = excluded.source, status = 'active',
+    must_pass = excluded.must_pass, notes = excluded.notes, updated_at = now()
+WHERE (q.item_hash, q.status, q.notes)
+    IS DISTINCT FROM (excluded.item_hash, 'active', excluded.notes)
+RETURNING q.id, (q.xmax = 0) AS added
+"""
+
+_UPSERTS = (
+    _UPSERT.format(
+        presence="NOT NULL",
+        conflict="(set_name, external_id) WHERE external_id IS NOT NULL",
+    ),
+    _UPSERT.format(presence="NULL", conflict="(set_name, content_hash) WHERE external_id IS NULL"),
+)
+
+# A file speaks for the texts it holds: an older question of the same text and tenant whose
+# expected keys the file no longer states is retired, not kept beside its correction.
+_RETIRE_CORRECTED = """
+UPDATE recallwatch.question q SET status = 'retired', updated_at = now()
+WHERE q.set_name = :set_name AND q.status = 'active' AND q.external_id IS NULL
+  AND EXISTS (SELECT FROM incoming i WHERE i.external_id IS NULL AND i.text = q.text
+              AND i.tenant IS NOT DISTINCT FROM q.tenant)
+  AND NOT EXISTS (SELECT FROM incoming i WHERE i.external_id IS NULL
+                  AND i.content_hash = q.content_hash)
+"""
+
+_RETIRE_ABSENT = """
+UPDATE recallwatch.question q SET status = 'retired', updated_at = now()
+WHERE q.set_name = :set_name AND q.status = 'active'
+  AND NOT EXISTS (SELECT FROM incoming i WHERE i.external_id = q.external_id)
+  AND NOT EXISTS (SELECT FROM incoming i WHERE q.external_id IS NULL AND i.external_id IS NULL
+                  AND i.content_hash = q.content_hash)
+"""
+
+_REPLACE_JUDGMENTS = """
+WITH changed AS (
+    SELECT q.id, i.expected FROM recallwatch.question q JOIN incoming i
+      ON CASE WHEN q.external_id IS NULL
+              THEN i.external_id IS NULL AND i.content_hash = q.content_hash
+              ELSE i.external_id = q.external_id END
+    WHERE q.id = ANY(:ids)
+), gone AS (
+    DELETE FROM recallwatch.judgment j USING changed c
+    WHERE j.question_id = c.id AND NOT c.expected ? j.key
+)
+INSERT INTO recallwatch.judgment AS j (question_id, key, grade)
+SELECT c.id, e.key, e.value::integer FROM changed c, jsonb_each_text(c.expected) e
+ON CONFLICT (question_id, key) DO UPDATE SET grade = excluded.grade
+"""
+
+
+def import_questions(
+    session: Session, set_name: str, questions: Iterable[Question], *, replace: bool = False
+) -> ImportReport:
+    """Add questions to a set, or bring those it knows up to date; all or nothing.
+
+    A question is known again by its external id, else by its content. With `replace` the set
+    ends up as the file: active questions that it does not hold are retired, never deleted.
+    """
+    session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))"),
+                    {"set_name": set_name})  # fmt: skip
+    session.execute(text(_INCOMING))
+    total = _copy(session, questions)
+    retire = _RETIRE_ABSENT if replace else _RETIRE_CORRECTED
+    retired = len(session.execute(text(retire + " RETURNING q.id"), {"set_name": set_name}).all())
+    session.execute(text("CREATE INDEX ON incoming (external_id)"))
+    session.execute(text("CREATE INDEX ON incoming (content_hash)"))
+    session.execute(text("ANALYZE incoming"))
+    touched = [
+        row
+        for upsert in _UPSERTS
+        for row in session.execute(text(upsert), {"set_name": set_name}).all()
+    ]
+    session.execute(text(_REPLACE_JUDGMENTS), {"ids": [row.id for row in touched]})
+    added = sum(row.added for row in touched)
+    return ImportReport(
+        added=added,
+        changed=len(touched) - added,
+        unchanged=total - len(touched),
+        retired=retired,
+    )
+
+
+def _copy(session: Session, questions: Iterable[Question]) -> int:
+    """COPY the questions into the temporary table and return how many there were."""
+    total = 0
+    with driver_connection(session).cursor() as cursor, cursor.copy(_COPY_INCOMING) as copy:
+        for total, q in enumerate(questions, start=1):  # noqa: B007 - the count is used below
+            copy.write_row((q.external_id, q.text, content_hash(q), item_hash(q),
+                            json.dumps(dict(q.expected)), q.kind, q.category, q.tenant,
+                            q.language, q.source, q.must_pass, q.notes))  # fmt: skip
+    return total
+
+
+def snapshot(session: Session, set_name: str) -> GoldenVersion:
+    """Return the version of the set's active questions, making it where it is new.
+
+    Same content, same version: only the stored hashes are read to know. Raises InputError when
+    the set has no active question.
+    """
+    lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))")
+    session.execute(lock, {"set_name": set_name})
+    hashes = text(
+        "SELECT item_hash FROM recallwatch.question"
+        " WHERE set_name = :set_name AND status = 'active'"
+    )
+    rows = session.execute(
+        hashes, {"set_name": set_name}, execution_options={"yield_per": 10_000}
+    ).scalars()
+    fingerprint = version_fingerprint(rows)
+    known = session.scalar(
+        select(GoldenVersion).filter_by(set_name=set_name, fingerprint=fingerprint)
+    )
+    return known or _make_version(session, set_name, fingerprint)
+
+
+_COPY_ITEMS = """
+INSERT INTO recallwatch.golden_item (version_id, position, question_id, external_id, content_hash,
+    text, expected, kind, category, tenant, language, source, must_pass)
+SELECT :version_id, row_number() OVER (ORDER BY q.id) - 1, q.id, q.external_id, q.content_hash,
+    q.text, coalesce(j.expected, '{}'), q.kind, q.category, q.tenant, q.language, q.source,
+    q.must_pass
+FROM recallwatch.question q
+LEFT JOIN (SELECT question_id, jsonb_object_agg(key, grade) AS expected
+           FROM recallwatch.judgment GROUP BY question_id) j ON j.question_id = q.id
+WHERE q.set_name = :set_name AND q.status = 'active'
+"""
+
+
+def _make_version(session: Session, set_name: str, fingerprint: str) -> GoldenVersion:
+    size = session.scalar(
+        text("SELECT count(*) FROM recallwatch.question"
+             " WHERE set_name = :set_name AND status = 'active'"),
+        {"set_name": set_name},
+    )  # fmt: skip
+    if not size:
+        raise InputError(
+            f"golden set {set_name!r} has no active question; run:"
+            f" recallwatch golden import FILE --set {set_name}"
+        )
+    version = GoldenVersion(set_name=set_name, fingerprint=fingerprint, size=size)
+    session.add(version)
+    session.flush()
+    session.execute(text(_COPY_ITEMS), {"version_id": version.id, "set_name": set_name})
+    return version
+
+
+def items(session: Session, version_id: int, first: int, last: int) -> Sequence[GoldenItem]:
+    """Return a version's items from position `first` to `last`, both included, in order."""
+    query = (
+        select(GoldenItem)
+        .where(GoldenItem.version_id == version_id, GoldenItem.position.between(first, last))
+        .order_by(GoldenItem.position)
+    )
+    return session.scalars(query).all()
+
+
+def expected_keys(session: Session, version_id: int) -> Iterator[str]:
+    """Yield each distinct expected key of the version's answerable questions once."""
+    query = text(
+        "SELECT DISTINCT jsonb_object_keys(expected) FROM recallwatch.golden_item"
+        " WHERE version_id = :version_id AND kind = 'answerable'"
+    )
+    yield from session.execute(
+        query, {"version_id": version_id}, execution_options={"yield_per": 10_000}
+    ).scalars()
+
+
+def sets(session: Session) -> list[SetSummary]:
+    """Count every golden set."""
+    query = text("""
+        SELECT q.set_name, count(*) FILTER (WHERE status = 'active') AS active,
+            count(*) FILTER (WHERE status = 'active' AND kind = 'unanswerable') AS unanswerable,
+            count(*) FILTER (WHERE status <> 'active') AS other,
+            coalesce(sum(j.n) FILTER (WHERE status = 'active'), 0)::bigint AS judgments,
+            (SELECT count(*) FROM recallwatch.golden_version v
+             WHERE v.set_name = q.set_name) AS versions,
+            max(updated_at) AS updated_at
+        FROM recallwatch.question q
+        LEFT JOIN (SELECT question_id, count(*) AS n FROM recallwatch.judgment
+                   GROUP BY question_id) j ON j.question_id = q.id
+        GROUP BY q.set_name ORDER BY q.set_name
+    """)
+    return [SetSummary(*row) for row in session.execute(query)]
+
+
+_SELECT_QUESTIONS = """
+SELECT q.*, coalesce(j.expected, '{{}}') AS expected FROM recallwatch.question q
+LEFT JOIN LATERAL (SELECT jsonb_object_agg(key, grade) AS expected
+                   FROM recallwatch.judgment WHERE question_id = q.id) j ON true
+WHERE {condition} ORDER BY q.id
+"""
+
+
+def questions(
+    session: Session,
+    set_name: str,
+    *,
+    status: Status | None = Status.ACTIVE,
+    category: str | None = None,
+    tenant: str | None = None,
+    limit: int | None = None,
+) -> Iterator[StoredQuestion]:
+    """Yield a set's questions in the order they came in; `status=None` yields all of them."""
+    condition = (
+        "q.set_name = :set_name AND (CAST(:status AS text) IS NULL OR q.status = :status)"
+        " AND (CAST(:category AS text) IS NULL OR q.category = :category)"
+        " AND (CAST(:tenant AS text) IS NULL OR q.tenant = :tenant)"
+    )
+    query = text(_SELECT_QUESTIONS.format(condition=condition) + " LIMIT :limit")
+    values = {"set_name": set_name, "status": status, "category": category, "tenant": tenant,
+              "limit": limit}  # fmt: skip
+    rows = session.execute(query, values, execution_options={"yield_per": 1000})
+    yield from map(_stored, rows)
+
+
+def question(session: Session, question_id: int) -> StoredQuestion:
+    """Return one question by its id; raises InputError when there is none."""
+    query = text(_SELECT_QUESTIONS.format(condition="q.id = :id"))
+    row = session.execute(query, {"id": question_id}).one_or_none()
+    if row is None:
+        raise InputError(f"there is no question {question_id}; see: recallwatch golden list")
+    return _stored(row)
+
+
+def _stored(row: Row[Any]) -> StoredQuestion:
+    return StoredQuestion(
+        id=row.id,
+        status=Status(row.status),
+        question=Question(
+            text=row.text,
+            expected=row.expected,
+            kind=Kind(row.kind),
+            category=row.category,
+            tenant=row.tenant,
+            language=row.language,
+            source=Source(row.source),
+            must_pass=row.must_pass,
+            external_id=row.external_id,
+            notes=row.notes,
+        ),
+    )

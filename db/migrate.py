@@ -1,0 +1,54 @@
+"""Bring the schema up to date, and say whether it is.
+
+Migrations run under an advisory lock, so two that start together run once, and with a lock
+timeout, so one that waits behind a long query gives up instead of blocking every query after it.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from db.models import SCHEMA
+from db.session import Database
+
+LOCK = 0x7265_6361_6C6C
+"""Key of the advisory lock: "recall" in ASCII."""
+
+
+def upgrade(database: Database) -> None:
+    """Run the migrations that are missing, all in one transaction.
+
+    Raises TransientError when the server does not answer or a lock is not had in 10 seconds.
+    """
+    with database.connect() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '10s'"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
+        if _current(connection) != head():
+            command.upgrade(_config(connection), "head")
+
+
+def current(database: Database) -> str | None:
+    """Return the revision that the database stands at, or None where there is none."""
+    with database.connect() as connection:
+        return _current(connection)
+
+
+def head() -> str | None:
+    """Return the newest revision that this code knows."""
+    return ScriptDirectory.from_config(_config(None)).get_current_head()
+
+
+def _current(connection: Connection) -> str | None:
+    options = {"version_table_schema": SCHEMA}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
+
+
+def _config(connection: Connection | None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,304 @@
+"""The tables of schema `recallwatch`, as SQLAlchemy maps them.
+
+The migrations are what creates them; a test checks that both say the same. States are text with
+a CHECK, so that adding one is a small migration. docs/state_machine.md draws run and shard.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from pipeline.types import (
+    Kind,
+    Level,
+    Outcome,
+    RunStatus,
+    ShardState,
+    Source,
+    Status,
+    Trigger,
+    Verdict,
+)
+
+SCHEMA = "recallwatch"
+
+Json = dict[str, Any]
+
+
+def _one_of(column: str, values: type[Kind] | type[Level] | type[Any]) -> CheckConstraint:
+    """CHECK that a text column holds one of an enum's values."""
+    allowed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({allowed})", name=f"{column}_known")
+
+
+class Base(DeclarativeBase):
+    """Root of the mapped classes; gives every constraint a name that migrations can use."""
+
+    metadata = MetaData(
+        schema=SCHEMA,
+        naming_convention={
+            "pk": "%(table_name)s_pkey",
+            "fk": "%(table_name)s_%(column_0_name)s_fkey",
+            "ck": "%(table_name)s_%(constraint_name)s",
+            "uq": "%(table_name)s_%(column_0_N_name)s_key",
+            "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        },
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: Text,
+        int: BigInteger,
+        bool: Boolean,
+        datetime: DateTime(timezone=True),
+        Json: JSONB,
+    }
+
+
+class Question(Base):
+    """A golden question as people edit it; runs never read this table, they read versions."""
+
+    __tablename__ = "question"
+    __table_args__ = (
+        _one_of("kind", Kind),
+        _one_of("source", Source),
+        _one_of("status", Status),
+        CheckConstraint("btrim(text) <> ''", name="text_not_blank"),
+        Index(
+            "question_external_id_key",
+            "set_name",
+            "external_id",
+            unique=True,
+            postgresql_where=text("external_id IS NOT NULL"),
+        ),
+        Index(
+            "question_content_key",
+            "set_name",
+            "content_hash",
+            unique=True,
+            postgresql_where=text("external_id IS NULL"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    set_name: Mapped[str]
+    external_id: Mapped[str | None]
+    text: Mapped[str]
+    content_hash: Mapped[str]
+    item_hash: Mapped[str]
+    kind: Mapped[str]
+    category: Mapped[str | None]
+    tenant: Mapped[str | None]
+    language: Mapped[str | None]
+    source: Mapped[str]
+    status: Mapped[str]
+    must_pass: Mapped[bool]
+    notes: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Judgment(Base):
+    """One expected key of a question and its grade."""
+
+    __tablename__ = "judgment"
+
+    question_id: Mapped[int] = mapped_column(
+        ForeignKey(Question.id, ondelete="CASCADE"), primary_key=True
+    )
+    key: Mapped[str] = mapped_column(primary_key=True)
+    grade: Mapped[int] = mapped_column(Integer)
+
+
+class GoldenVersion(Base):
+    """An immutable, numbered snapshot of the active questions of a set."""
+
+    __tablename__ = "golden_version"
+    __table_args__ = (
+        UniqueConstraint("set_name", "fingerprint"),
+        CheckConstraint("size > 0", name="not_empty"),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    set_name: Mapped[str]
+    fingerprint: Mapped[str]
+    size: Mapped[int]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class GoldenItem(Base):
+    """One question of a version; a trigger refuses every UPDATE."""
+
+    __tablename__ = "golden_item"
+    __table_args__ = (
+        CheckConstraint("position >= 0", name="position_from_zero"),
+        Index("golden_item_content_hash_idx", "version_id", "content_hash"),
+    )
+
+    version_id: Mapped[int] = mapped_column(
+        ForeignKey(GoldenVersion.id, ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    question_id: Mapped[int]
+    external_id: Mapped[str | None]
+    content_hash: Mapped[str]
+    text: Mapped[str]
+    expected: Mapped[Json]
+    kind: Mapped[str]
+    category: Mapped[str | None]
+    tenant: Mapped[str | None]
+    language: Mapped[str | None]
+    source: Mapped[str]
+    must_pass: Mapped[bool]
+
+
+class Batch(Base):
+    """The runs that one trigger started together; they share shards of embedded questions."""
+
+    __tablename__ = "batch"
+    __table_args__ = (_one_of("trigger", Trigger),)
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    version_id: Mapped[int] = mapped_column(ForeignKey(GoldenVersion.id))
+    trigger: Mapped[str]
+    requested_by: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Run(Base):
+    """One strategy over one golden version at one k and level: the record of what was measured.
+
+    `settings` is everything a worker needs to retrieve the way the trigger asked: the strategy
+    (hybrid arms inlined), the corpus table and the embedding. `measures` names the entries of
+    every result's `measured`, in order.
+    """
+
+    __tablename__ = "run"
+    __table_args__ = (
+        _one_of("level", Level),
+        _one_of("status", RunStatus),
+        _one_of("verdict", Verdict),
+        CheckConstraint("k BETWEEN 1 AND 1000", name="k_in_range"),
+        CheckConstraint(
+            "(status IN ('completed', 'failed'))"
+            " = (verdict IS NOT NULL AND finished_at IS NOT NULL)",
+            name="verdict_when_finished",
+        ),
+        CheckConstraint(
+            "status <> 'failed' OR verdict = 'unmeasured'", name="failed_is_unmeasured"
+        ),
+        CheckConstraint(
+            "status <> 'completed' OR n_scored + n_failed + n_ineligible = size",
+            name="every_question_counted",
+        ),
+        Index("run_batch_id_idx", "batch_id"),
+        Index("run_reference_idx", "strategy", "k", "level", "id"),
+        Index("run_unfinished_idx", "id", postgresql_where=text("status IN ('queued', 'running')")),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    batch_id: Mapped[int] = mapped_column(ForeignKey(Batch.id))
+    strategy: Mapped[str]
+    settings: Mapped[Json]
+    needs_vectors: Mapped[bool]
+    k: Mapped[int] = mapped_column(Integer)
+    level: Mapped[str]
+    convention: Mapped[str]
+    measures: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    relevance_threshold: Mapped[int] = mapped_column(Integer)
+    gate: Mapped[Json]
+    size: Mapped[int]
+    status: Mapped[str] = mapped_column(server_default=RunStatus.QUEUED.value)
+    verdict: Mapped[str | None]
+    reasons: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    metrics: Mapped[Json | None]
+    facts: Mapped[Json | None]
+    by_category: Mapped[Json | None]
+    by_tenant: Mapped[Json | None]
+    comparison: Mapped[Json | None]
+    n_scored: Mapped[int | None]
+    n_failed: Mapped[int | None]
+    n_ineligible: Mapped[int | None]
+    latency: Mapped[Json | None]
+    cost: Mapped[Json | None]
+    embedding_model: Mapped[str | None]
+    corpus_fingerprint: Mapped[Json]
+    git_sha: Mapped[str | None]
+    compared_to: Mapped[int | None] = mapped_column(ForeignKey("recallwatch.run.id"))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    deadline_at: Mapped[datetime]
+
+
+class Shard(Base):
+    """A contiguous slice of a run's questions: the unit of queue work.
+
+    `token` is the fencing token: every claim raises it, and only the holder of the newest one
+    may store results.
+    """
+
+    __tablename__ = "shard"
+    __table_args__ = (
+        _one_of("state", ShardState),
+        CheckConstraint(
+            "first_position >= 0 AND last_position >= first_position", name="slice_not_empty"
+        ),
+        CheckConstraint("(state = 'leased') = (lease_until IS NOT NULL)", name="lease_when_leased"),
+        CheckConstraint("state <> 'failed' OR error IS NOT NULL", name="failed_says_why"),
+    )
+
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    first_position: Mapped[int] = mapped_column(Integer)
+    last_position: Mapped[int] = mapped_column(Integer)
+    state: Mapped[str] = mapped_column(server_default=ShardState.PENDING.value)
+    attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    token: Mapped[int] = mapped_column(server_default="0")
+    lease_until: Mapped[datetime | None]
+    next_at: Mapped[datetime | None]
+    rung_at: Mapped[datetime | None]
+    worker: Mapped[str | None]
+    error: Mapped[str | None]
+    stats: Mapped[Json | None]
+
+
+class Result(Base):
+    """What became of one question in one run; `measured` follows the run's `measures`."""
+
+    __tablename__ = "result"
+    __table_args__ = (
+        _one_of("outcome", Outcome),
+        CheckConstraint(
+            "(outcome = 'scored') = (measured IS NOT NULL)", name="measured_when_scored"
+        ),
+        CheckConstraint("(outcome = 'failed') = (error IS NOT NULL)", name="error_when_failed"),
+    )
+
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    outcome: Mapped[str]
+    retrieved: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    scores: Mapped[list[float]] = mapped_column(ARRAY(Double))
+    measured: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
+    first_rank: Mapped[int | None] = mapped_column(Integer)
+    missing: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    error: Mapped[str | None]

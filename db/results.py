@@ -1,0 +1,186 @@
+"""Results: one row a question and run, written with the shard's close, aggregated in SQL."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session
+
+from db import runs, shards
+from db.models import Run
+from db.session import driver_connection
+from db.shards import Claim
+from pipeline.types import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """What became of one question; see `db.models.Result`."""
+
+    position: int
+    outcome: Outcome
+    retrieved: Sequence[str]
+    scores: Sequence[float]
+    measured: Sequence[float] | None
+    first_rank: int | None
+    missing: Sequence[str]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many questions of a run had which outcome."""
+
+    scored: int
+    failed: int
+    ineligible: int
+
+    @property
+    def total(self) -> int:
+        """All questions with a stored result."""
+        return self.scored + self.failed + self.ineligible
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Counts, and the mean over the scored questions of each of the run's measures."""
+
+    counts: Counts
+    means: dict[str, float]
+
+
+_COPY = """
+COPY recallwatch.result (run_id, position, outcome, retrieved, scores, measured, first_rank,
+                         missing, error) FROM STDIN (FORMAT BINARY)
+"""
+_TYPES = ["int8", "int4", "text", "text[]", "float8[]", "float8[]", "int4", "text[]", "text"]
+
+
+def store(
+    session: Session, claim: Claim, rows: Sequence[ResultRow], *, stats: dict[str, float]
+) -> bool | None:
+    """Write a shard's results and its close in the session's one transaction.
+
+    The close checks the fencing token first: a worker that lost its claim writes nothing and
+    gets None. Else says, under the run's lock, whether this was the run's last shard.
+    """
+    if len(rows) != len(claim):
+        raise ValueError(f"shard of {len(claim)} questions got {len(rows)} results")
+    if not shards.close(session, claim, stats=json.dumps(stats)):
+        return None
+    with driver_connection(session).cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(_TYPES)
+        for row in rows:
+            copy.write_row((claim.run_id, row.position, row.outcome, list(row.retrieved),
+                            list(row.scores), row.measured, row.first_rank, list(row.missing),
+                            row.error))  # fmt: skip
+    return runs.lock(session, claim.run_id) is not None and shards.all_done(session, claim.run_id)
+
+
+def _means(measures: Sequence[str]) -> str:
+    """Write the SQL for the mean of each entry of `measured`, in order: columns m1, m2, ..."""
+    return ", ".join(f"avg(r.measured[{i}]) AS m{i}" for i in range(1, len(measures) + 1))
+
+
+_COUNTS = """
+count(*) FILTER (WHERE r.outcome = 'scored') AS scored,
+count(*) FILTER (WHERE r.outcome = 'failed') AS failed,
+count(*) FILTER (WHERE r.outcome = 'ineligible') AS ineligible
+"""
+
+
+def aggregate(session: Session, run: Run) -> Aggregate:
+    """Count a run's outcomes and average its measures over the scored questions."""
+    query = text(f"SELECT {_COUNTS}, {_means(run.measures)} FROM recallwatch.result r"
+                 " WHERE r.run_id = :run_id")  # fmt: skip
+    return _aggregate(session.execute(query, {"run_id": run.id}).one(), run.measures)
+
+
+def aggregate_by(session: Session, run: Run, column: str, version_id: int) -> dict[str, Aggregate]:
+    """Do the same for each value of a golden item's column (category, tenant, source)."""
+    if column not in {"category", "tenant", "source"}:
+        raise ValueError(f"cannot group by {column!r}")
+    query = text(f"""
+        SELECT i.{column} AS name, {_COUNTS}, {_means(run.measures)}
+        FROM recallwatch.result r JOIN recallwatch.golden_item i
+          ON i.version_id = :version_id AND i.position = r.position
+        WHERE r.run_id = :run_id AND i.{column} IS NOT NULL
+        GROUP BY i.{column} ORDER BY i.{column}
+    """)
+    rows = session.execute(query, {"run_id": run.id, "version_id": version_id})
+    return {row.name: _aggregate(row, run.measures) for row in rows}
+
+
+def _aggregate(row: Row[Any], measures: Sequence[str]) -> Aggregate:
+    values = {name: getattr(row, f"m{i}") for i, name in enumerate(measures, start=1)}
+    return Aggregate(
+        Counts(row.scored, row.failed, row.ineligible),
+        {name: value for name, value in values.items() if value is not None},
+    )
+
+
+def facts(session: Session, run_id: int) -> dict[str, Any]:
+    """Count what a reader should know beside the means: dead keys, empty rankings, best scores.
+
+    The best score of unanswerable questions is their only figure: it has no right answer to rank,
+    but a threshold that refuses to answer must lie above it.
+    """
+    query = text("""
+        SELECT coalesce(sum(cardinality(r.missing)), 0)::bigint AS missing_keys,
+            count(*) FILTER (WHERE outcome = 'scored' AND cardinality(missing) > 0)
+                AS partly_live,
+            count(*) FILTER (WHERE outcome = 'scored' AND cardinality(retrieved) = 0) AS empty,
+            count(*) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable,
+            avg(scores[1]) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable_best_score,
+            avg(scores[1]) FILTER (WHERE outcome = 'scored') AS scored_best_score,
+            min(error) FILTER (WHERE outcome = 'failed') AS example_error
+        FROM recallwatch.result r
+        JOIN recallwatch.run ON run.id = r.run_id JOIN recallwatch.batch b ON b.id = run.batch_id
+        JOIN recallwatch.golden_item i ON i.version_id = b.version_id AND i.position = r.position
+        WHERE r.run_id = :run_id
+    """)
+    return dict(session.execute(query, {"run_id": run_id}).mappings().one())
+
+
+def shard_stats(session: Session, run_id: int) -> dict[str, float]:
+    """Add up the shards' seconds and counts by name."""
+    query = text("""
+        SELECT e.key, sum(e.value::float8) AS total
+        FROM recallwatch.shard s, jsonb_each_text(s.stats) e
+        WHERE s.run_id = :run_id GROUP BY e.key ORDER BY e.key
+    """)
+    return {row.key: row.total for row in session.execute(query, {"run_id": run_id})}
+
+
+_DETAIL = """
+SELECT r.*, i.external_id, i.question_id, i.content_hash, i.text, i.expected, i.kind, i.category,
+       i.tenant, i.language, i.source, i.must_pass
+FROM recallwatch.result r
+JOIN recallwatch.run ON run.id = r.run_id JOIN recallwatch.batch b ON b.id = run.batch_id
+JOIN recallwatch.golden_item i ON i.version_id = b.version_id AND i.position = r.position
+WHERE r.run_id = :run_id
+"""
+
+
+def details(session: Session, run_id: int) -> Iterator[Row[Any]]:
+    """Yield every result with its question, in order, without holding them all."""
+    query = text(_DETAIL + " ORDER BY r.position")
+    yield from session.execute(query, {"run_id": run_id}, execution_options={"yield_per": 1000})
+
+
+def misses(session: Session, run: Run, *, limit: int) -> Sequence[Row[Any]]:
+    """Return scored questions without a hit at k, and failed ones, worst first.
+
+    Failed ones come first, then those found nowhere, then by how deep the first expected key was.
+    """
+    hit = run.measures.index(f"hit@{run.k}") + 1
+    query = text(
+        _DETAIL
+        + f"""
+        AND (r.outcome = 'failed' OR r.outcome = 'scored' AND r.measured[{hit}] = 0)
+        ORDER BY r.outcome, r.first_rank DESC NULLS FIRST, r.position LIMIT :limit
+    """
+    )
+    return session.execute(query, {"run_id": run.id, "limit": limit}).all()

@@ -1,0 +1,87 @@
+"""Connections to our own database, and its errors in our own words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import NullPool
+
+from pipeline.errors import PermanentError, TransientError
+
+
+class Database:
+    """Our own database: hands out one transaction at a time.
+
+    Never carry one over a fork: build it in each child (an engine that crossed a fork gave wrong
+    answers in a trial). `pooled=False` opens a connection per transaction, for tests.
+    """
+
+    def __init__(self, url: str, *, pooled: bool = True) -> None:
+        self.url: URL = make_url(url).set(drivername="postgresql+psycopg")
+        pool: dict[str, Any] = {} if pooled else {"poolclass": NullPool}
+        self.engine: Engine = create_engine(
+            self.url,
+            pool_pre_ping=pooled,
+            connect_args={"connect_timeout": 10, "application_name": "recallwatch"},
+            **pool,
+        )
+        self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """Give a connection inside one transaction: committed at the end, undone on an error."""
+        with self._errors(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def begin(self) -> Iterator[Session]:
+        """Give an ORM session inside one transaction; loaded objects stay readable after it."""
+        with self._errors(), self._sessions.begin() as session:
+            yield session
+
+    def close(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+    @property
+    def name(self) -> str:
+        """The database as a person may read it: host and name, no password."""
+        host = self.url.query.get("host") or self.url.host or "local socket"
+        return f"{host}/{self.url.database}"
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            raise TransientError(f"database {self.name}: {_first_line(error)}") from error
+        except ProgrammingError as error:
+            if isinstance(
+                error.orig, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn
+            ):
+                raise PermanentError(
+                    f"database {self.name} lacks recallwatch's tables or they are of another"
+                    " version; run: recallwatch migrate"
+                ) from error
+            raise
+
+
+def try_lock(session: Session, key: int) -> bool:
+    """Take an advisory lock until the transaction ends; False: somebody else holds it."""
+    return bool(session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}))
+
+
+def driver_connection(connection: Connection | Session) -> psycopg.Connection[Any]:
+    """Return the psycopg connection underneath, for COPY; it shares the transaction."""
+    if isinstance(connection, Session):
+        connection = connection.connection()
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]  # SQLAlchemy types it as Any | None; ours is always psycopg
+    return driver
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().splitlines()[0]

@@ -1,0 +1,176 @@
+"""Shards: claimed by one worker at a time, fenced by a token, rung again when forgotten."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's hold on a shard: it may store results while `token` is still the newest.
+
+    `attempt` counts from 1; `first` and `last` are positions, both included.
+    """
+
+    run_id: int
+    number: int
+    token: int
+    attempt: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+def plan(session: Session, run_ids: Sequence[int], size: int, shard_size: int) -> int:
+    """Cut `size` questions into shards for each run; return how many shards a run has."""
+    query = text("""
+        INSERT INTO recallwatch.shard (run_id, number, first_position, last_position)
+        SELECT run_id, number, number * :shard_size,
+               least((number + 1) * :shard_size, :size) - 1
+        FROM unnest(CAST(:ids AS bigint[])) AS run_id,
+             generate_series(0, (:size - 1) / :shard_size) AS number
+    """)
+    session.execute(query, {"ids": list(run_ids), "size": size, "shard_size": shard_size})
+    return (size - 1) // shard_size + 1
+
+
+def claim(
+    session: Session, run_id: int, number: int, *, worker: str, lease: int, attempts: int
+) -> Claim | None:
+    """Take a shard for `lease` seconds in one UPDATE that raises its token; None: not to be had.
+
+    To be had is a pending shard whose `next_at` has come, or one whose lease ran out, of an
+    unfinished run, tried fewer than `attempts` times.
+    """
+    query = text("""
+        UPDATE recallwatch.shard s SET state = 'leased', token = token + 1,
+            attempts = attempts + 1, worker = :worker, next_at = NULL,
+            lease_until = clock_timestamp() + make_interval(secs => :lease)
+        FROM recallwatch.run r
+        WHERE r.id = s.run_id AND r.status IN ('queued', 'running')
+          AND s.run_id = :run_id AND s.number = :number AND s.attempts < :attempts
+          AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
+               OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+        RETURNING s.run_id, s.number, s.token, s.attempts, s.first_position, s.last_position
+    """)
+    values = {"run_id": run_id, "number": number, "worker": worker, "lease": lease,
+              "attempts": attempts}  # fmt: skip
+    row = session.execute(query, values).one_or_none()
+    return None if row is None else Claim(*row)
+
+
+def release(session: Session, claim: Claim, *, error: str, wait: float) -> bool:
+    """Hand a shard back, to be tried again in `wait` seconds; False: the claim was lost."""
+    query = text("""
+        UPDATE recallwatch.shard SET state = 'pending', lease_until = NULL, error = :error,
+            next_at = clock_timestamp() + make_interval(secs => :wait)
+        WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
+        RETURNING 1
+    """)
+    values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token,
+              "error": error, "wait": wait}  # fmt: skip
+    return session.execute(query, values).one_or_none() is not None
+
+
+def hold_for_embedding(
+    session: Session, batch_id: int, number: int, *, lease: int
+) -> tuple[int, int] | None:
+    """Keep a batch's shard from being evaluated while its questions are embedded.
+
+    Returns its first and last position, or None when nothing waits for the vectors. Should the
+    embedding task die, the shard is rung again when the hold ends and embeds inline.
+    """
+    query = text("""
+        UPDATE recallwatch.shard s
+        SET next_at = clock_timestamp() + make_interval(secs => :lease)
+        FROM recallwatch.run r
+        WHERE r.id = s.run_id AND r.batch_id = :batch_id AND r.needs_vectors
+          AND r.status IN ('queued', 'running') AND s.number = :number AND s.state = 'pending'
+          AND coalesce(s.next_at <= clock_timestamp(), true)
+        RETURNING s.first_position, s.last_position
+    """)
+    values = {"batch_id": batch_id, "number": number, "lease": lease}
+    row = session.execute(query, values).first()
+    return None if row is None else (row.first_position, row.last_position)
+
+
+def end_hold(
+    session: Session, batch_id: int, number: int, *, wait: float = 0, error: str | None = None
+) -> list[int]:
+    """Let a batch's shard be evaluated again, at once or in `wait` seconds; return the runs."""
+    query = text("""
+        UPDATE recallwatch.shard s
+        SET error = coalesce(:error, s.error), next_at = CASE WHEN :wait > 0
+            THEN clock_timestamp() + make_interval(secs => :wait) END
+        FROM recallwatch.run r
+        WHERE r.id = s.run_id AND r.batch_id = :batch_id AND r.needs_vectors
+          AND r.status IN ('queued', 'running') AND s.number = :number AND s.state = 'pending'
+        RETURNING s.run_id
+    """)
+    values = {"batch_id": batch_id, "number": number, "wait": wait, "error": error}
+    return sorted(session.execute(query, values).scalars())
+
+
+def close(session: Session, claim: Claim, *, stats: str) -> bool:
+    """Mark a shard done if the claim still holds; False: it was lost, store nothing.
+
+    `stats` is a JSON object of seconds and counts.
+    """
+    query = text("""
+        UPDATE recallwatch.shard SET state = 'done', lease_until = NULL, error = NULL,
+            stats = CAST(:stats AS jsonb)
+        WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
+        RETURNING 1
+    """)
+    values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token,
+              "stats": stats}  # fmt: skip
+    return session.execute(query, values).one_or_none() is not None
+
+
+def all_done(session: Session, run_id: int) -> bool:
+    """Say whether every shard of the run is done; call it under the run's lock."""
+    query = text("""
+        SELECT NOT EXISTS (SELECT FROM recallwatch.shard
+                           WHERE run_id = :run_id AND state <> 'done')
+    """)
+    return bool(session.scalar(query, {"run_id": run_id}))
+
+
+def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
+    """Return (run, shard) pairs that want a worker and were not rung for `quiet` seconds."""
+    query = text("""
+        UPDATE recallwatch.shard s SET rung_at = clock_timestamp()
+        FROM (SELECT s.run_id, s.number
+              FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
+              WHERE r.status IN ('queued', 'running')
+                AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
+                     OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+                AND coalesce(s.rung_at, r.created_at)
+                    < clock_timestamp() - make_interval(secs => :quiet)
+              ORDER BY s.run_id, s.number LIMIT :limit
+              FOR UPDATE OF s SKIP LOCKED) AS d
+        WHERE s.run_id = d.run_id AND s.number = d.number
+        RETURNING s.run_id, s.number
+    """)
+    rows = session.execute(query, {"quiet": quiet, "limit": limit})
+    return sorted((row.run_id, row.number) for row in rows)
+
+
+def exhausted(session: Session, *, attempts: int) -> list[tuple[int, str]]:
+    """Return (run, reason) for unfinished runs with a shard that used up its attempts."""
+    query = text("""
+        SELECT DISTINCT ON (s.run_id) s.run_id, s.number, s.attempts, s.worker,
+            coalesce(s.error, 'its worker was lost each time') AS error
+        FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
+        WHERE r.status IN ('queued', 'running') AND s.attempts >= :attempts
+          AND (s.state = 'pending' OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+        ORDER BY s.run_id, s.number
+    """)
+    return [
+        (row.run_id, f"shard {row.number} failed {row.attempts} times: {row.error}")
+        for row in session.execute(query, {"attempts": attempts})
+    ]

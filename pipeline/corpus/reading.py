@@ -1,0 +1,212 @@
+"""Chunks from a JSON Lines file, plain or gzipped, one at a time."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Annotated, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from pipeline.errors import InputError
+from pipeline.types import make_key
+
+MAX_CHUNK_INDEX = 2**31 - 1
+"""The largest value of PostgreSQL's integer."""
+
+MAX_ID_BYTES = 2000
+"""An entry of a PostgreSQL index holds 2,704 bytes at most, document id and index together."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk to load. `embedding`: shape (dimensions,), where the file brings a vector."""
+
+    document_id: str
+    chunk_index: int
+    content: str
+    tenant: str | None = None
+    language: str | None = None
+    embedding: NDArray[np.float32] | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """The chunk key: document_id:chunk_index."""
+        return make_key(self.document_id, self.chunk_index)
+
+
+def _number_as_text(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+def _blank_as_none(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else _number_as_text(value)
+
+
+def _storable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which PostgreSQL cannot store")
+    return text
+
+
+def _indexable(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank")
+    if len(text.encode()) > MAX_ID_BYTES:
+        raise ValueError(f"is longer than {MAX_ID_BYTES} bytes")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_storable)]
+_Id = Annotated[_Text, BeforeValidator(_number_as_text), AfterValidator(_indexable)]
+_Label = Annotated[
+    Annotated[_Text, AfterValidator(_indexable)] | None, BeforeValidator(_blank_as_none)
+]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Record(BaseModel):
+    """A line of the file: types are exact, keys that we do not know are ignored."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    document_id: _Id
+    chunk_index: int = Field(ge=0, le=MAX_CHUNK_INDEX)
+    content: _Text
+    tenant: _Label = None
+    language: _Label = None
+    embedding: list[_Number] | None = Field(
+        None, validation_alias=AliasChoices("embedding", "vector")
+    )
+
+
+def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
+    """Yield the chunks of a file, a JSON object a line.
+
+    `document_id` (string or integer), `chunk_index` (integer >= 0) and `content` (string, may be
+    blank) are required; `tenant`, `language` and `embedding` (or `vector`, a list of numbers) may
+    be absent or null. `dimensions`: the length each vector must have; None: that of the first.
+    Memory holds one chunk and the keys seen, about 200 bytes each.
+
+    Raises InputError with file, line and reason at the first line that cannot be used, and for a
+    file without chunks.
+    """
+    first_lines: dict[str, int] = {}
+    for number, line in _numbered_lines(path):
+        try:
+            chunk = _parse(line, dimensions)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {_reason(error)}") from error
+        first = first_lines.setdefault(chunk.key, number)
+        if first != number:
+            raise InputError(f"{path}, line {number}: key {chunk.key!r} is on line {first} already")
+        if dimensions is None and chunk.embedding is not None:
+            dimensions = len(chunk.embedding)
+        yield chunk
+    if not first_lines:
+        raise InputError(f"{path} holds no chunks: expected one JSON object a line")
+
+
+def count_chunks(path: Path) -> int:
+    """Return the number of lines that are not blank, to measure progress against.
+
+    Raises InputError where the file cannot be read.
+    """
+    return sum(1 for _ in _numbered_lines(path))
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers from 1."""
+    with _opened(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = raw.strip()
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+                _check_first(line, path)
+            if line:
+                yield number, line
+
+
+def _check_first(line: bytes, path: Path) -> None:
+    """Refuse by name the files that are often mistaken for JSON Lines."""
+    if line.startswith(_LFS_POINTER):
+        raise InputError(f"{path} is a Git LFS pointer, not the data: run `git lfs pull` beside it")
+    if line.startswith(b"["):
+        raise InputError(f"{path} is a JSON array: expected JSON Lines, one object a line")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, unpacking gzip whatever its name, and map what reading it can raise."""
+    try:
+        with ExitStack() as stack:
+            stream: IO[bytes] = stack.enter_context(path.open("rb"))
+            packed = stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            stream.seek(0)
+            if packed:
+                stream = cast("IO[bytes]", stack.enter_context(gzip.open(stream)))
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} is a damaged gzip file: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _parse(line: bytes, dimensions: int | None) -> Chunk:
+    """Make a chunk of a line, or raise ValueError with the reason."""
+    record = _Record.model_validate_json(line)
+    return Chunk(
+        document_id=record.document_id,
+        chunk_index=record.chunk_index,
+        content=record.content,
+        tenant=record.tenant,
+        language=record.language,
+        embedding=None if record.embedding is None else _vector(record.embedding, dimensions),
+    )
+
+
+def _vector(numbers: list[float], dimensions: int | None) -> NDArray[np.float32]:
+    """Return the vector as pgvector will hold it, or raise ValueError where it has no direction."""
+    if dimensions is not None and len(numbers) != dimensions:
+        raise ValueError(f"embedding has {len(numbers)} dimensions, expected {dimensions}")
+    with np.errstate(over="ignore"):
+        vector = np.asarray(numbers, dtype=np.float32)
+    norm = float(np.linalg.norm(vector.astype(np.float64)))
+    if not np.isfinite(norm):
+        raise ValueError("embedding holds a number too large for a 4-byte float")
+    if norm == 0:
+        raise ValueError("embedding is empty or all zeros: it has no direction to compare")
+    return vector
+
+
+def _reason(error: ValueError) -> str:
+    """Return one line that names the key of the record and what is wrong with its value."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first: Any = error.errors(include_url=False)[0]
+    if first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+    elif first["type"] == "missing":
+        message = "is missing"
+    else:
+        message = (
+            first["msg"].replace("Input should be", "must be").replace("line 1 column", "column")
+        )
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where} {message}" if where else message

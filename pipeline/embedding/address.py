@@ -1,0 +1,51 @@
+"""Where the embedding server is: the base URL, taken apart and checked once."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from pipeline.errors import SettingsError
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server's base URL, and its `host` (with the port, where one is given) for messages."""
+
+    url: str
+    host: str
+    is_loopback: bool
+
+    @property
+    def is_openai(self) -> bool:
+        """True for OpenAI's own server."""
+        return self.host == "api.openai.com"
+
+
+def address_of(base_url: str | None) -> Address:
+    """Return the address behind `embedding.base_url`, OpenAI's own for None.
+
+    The host never holds the user name and password that a URL may carry. Raises SettingsError for
+    what is no http or https URL.
+    """
+    url = base_url or OPENAI_URL
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise SettingsError(f"embedding.base_url is not a URL: {error}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise SettingsError(
+            "embedding.base_url must be an http or https URL, as http://localhost:11434/v1"
+        )
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    host = name if port is None else f"{name}:{port}"
+    return Address(url=url, host=host, is_loopback=_is_loopback(parts.hostname))
+
+
+def _is_loopback(hostname: str) -> bool:
+    try:
+        return ip_address(hostname).is_loopback
+    except ValueError:
+        return hostname == "localhost"

@@ -1,0 +1,68 @@
+"""What every embedder offers, and what its vectors must pass before they are used."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import PermanentError
+from pipeline.types import Failure, FloatMatrix
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, many at a time."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, for records, cache keys and errors."""
+
+    @property
+    def dimensions(self) -> int | None:
+        """The vector length asked for; None: whatever the model's own is."""
+
+    def embed(self, texts: Sequence[str]) -> FloatMatrix:
+        """Return vectors of shape (n, dimensions), float32, in the order of the n texts.
+
+        A text that gets no vector while the others do (blank, or too long for the model) has a row
+        of NaN or of zeros, which `check` turns into its Failure. With no vector for any text the
+        matrix may have no columns.
+
+        Raises TransientError when the same call may work later, PermanentError when it will not.
+        """
+
+
+def usable(vectors: FloatMatrix) -> NDArray[np.bool_]:
+    """Return, for each row, whether it is a vector that a search can use: finite and not zero."""
+    finite: NDArray[np.bool_] = np.isfinite(vectors).all(axis=1)
+    return finite & vectors.any(axis=1)
+
+
+def check(
+    vectors: FloatMatrix, ids: Sequence[str], model: str, dimensions: int | None
+) -> dict[int, Failure]:
+    """Return position -> Failure for the rows that no search can use.
+
+    `vectors` has shape (n, d) and `ids` names the n texts in the failures. Raises PermanentError
+    when there is not one row a text, or when d is not `dimensions` (None: any will do).
+    """
+    if len(vectors) != len(ids):
+        raise PermanentError(f"{model} returned {len(vectors)} vectors for {len(ids)} texts")
+    good = usable(vectors)
+    if dimensions is not None and good.any() and vectors.shape[1] != dimensions:
+        raise PermanentError(
+            f"{model} returned vectors of {vectors.shape[1]} dimensions where {dimensions} were "
+            "expected: check embedding.model and embedding.dimensions"
+        )
+    return {
+        int(row): Failure(_what_is_wrong(vectors[row], ids[row], model))
+        for row in np.flatnonzero(~good)
+    }
+
+
+def _what_is_wrong(vector: NDArray[np.float32], text_id: str, model: str) -> str:
+    if np.isnan(vector).all():
+        return f"{model} gave text {text_id} no vector: it is blank, or too long for the model"
+    if not np.isfinite(vector).all():
+        return f"{model} returned a vector with NaN or infinite values for text {text_id}"
+    return f"{model} returned a vector of zero norm for text {text_id}: is the text blank?"

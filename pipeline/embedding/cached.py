@@ -1,0 +1,91 @@
+"""An embedder behind its cache: each text is embedded once, whatever asks for it how often."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.embedding.base import Embedder, check, usable
+from pipeline.embedding.cache import VectorCache
+from pipeline.types import Failure, FloatMatrix
+
+
+@dataclass(slots=True)
+class Stats:
+    """What embedding has cost so far; equal texts of a batch count once.
+
+    `hits`: texts whose vector was cached. `misses`: texts sent to the embedder. `calls`: times the
+    embedder was called (it may split a call into several requests).
+    """
+
+    hits: int = 0
+    misses: int = 0
+    calls: int = 0
+
+
+class CachedEmbedder:
+    """Takes vectors from the cache, embeds what is missing, and stores what came out well.
+
+    `stats` adds up over the object's life: put a fresh one in its place to count anew.
+    """
+
+    def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.stats = Stats()
+        self._embedder = embedder
+        self._cache = cache
+
+    def embed(
+        self, texts: Sequence[str], ids: Sequence[str] | None = None
+    ) -> tuple[FloatMatrix, dict[int, Failure]]:
+        """Return vectors of shape (n, d), float32, in the order of the n texts, and the failures.
+
+        A failure's key is the position of its text, whose row is then NaN or zero; `ids` names the
+        texts in the failures (None: by position). With no vector for any text, d may be 0.
+
+        Raises TransientError and PermanentError as the embedder does, and PermanentError for
+        vectors of the wrong dimension.
+        """
+        distinct = list(dict.fromkeys(texts))
+        row_of = {text: row for row, text in enumerate(distinct)}
+        vectors = self._vectors_of(distinct)[[row_of[text] for text in texts]]
+        names = [str(i) for i in range(len(texts))] if ids is None else ids
+        return vectors, check(vectors, names, self.model, self.dimensions)
+
+    def warm(self, texts: Iterable[str]) -> None:
+        """See to it that the vectors of the texts are cached.
+
+        Embeds nothing while the cache cannot keep it. Raises what `embed` raises.
+        """
+        distinct = list(dict.fromkeys(texts))
+        _, found = self._cache.get_many(distinct)
+        if self._cache.keeps:
+            self.stats.hits += int(found.sum())
+            self._embed_and_store([distinct[i] for i in np.flatnonzero(~found)])
+
+    def _vectors_of(self, distinct: Sequence[str]) -> FloatMatrix:
+        vectors, found = self._cache.get_many(distinct)
+        missing = np.flatnonzero(~found)
+        self.stats.hits += int(found.sum())
+        fresh = self._embed_and_store([distinct[i] for i in missing])
+        if not found.any():
+            return fresh
+        if not usable(fresh).any():
+            return vectors
+        if fresh.shape[1] != vectors.shape[1]:
+            # The model changed under its name: what was cached is another model's.
+            return self._embed_and_store(distinct)
+        vectors[missing] = fresh
+        return vectors
+
+    def _embed_and_store(self, texts: Sequence[str]) -> FloatMatrix:
+        if not texts:
+            return np.empty((0, self.dimensions or 0), dtype=np.float32)
+        self.stats.misses += len(texts)
+        self.stats.calls += 1
+        vectors = self._embedder.embed(texts)
+        failures = check(vectors, texts, self.model, self.dimensions)
+        good = [i for i in range(len(texts)) if i not in failures]
+        self._cache.set_many([texts[i] for i in good], vectors[good])
+        return vectors

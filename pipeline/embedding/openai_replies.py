@@ -1,0 +1,153 @@
+"""What an OpenAI-shaped server answers: vectors, or a refusal of one kind or another."""
+
+import base64
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from email.utils import mktime_tz, parsedate_tz
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from openai import APIStatusError
+
+from pipeline.errors import PermanentError
+
+Vector = NDArray[np.float32]
+"""Shape (dimensions,)."""
+
+_TRANSIENT = {408, 409, 429}
+_NO_QUOTA = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_LONGEST_QUOTE = 200
+_ONE_DAY = 86_400.0
+
+# OpenAI, vLLM: "maximum context length is 8192 tokens"; OpenAI: "maximum input length is",
+# "max 300000 tokens per request", "input array too long"; Ollama: "the input length exceeds the
+# context length"; llama.cpp: "input is too large to process"; Mistral: "Too many tokens in batch";
+# text-embeddings-inference: "must have less than 512 tokens", "maximum allowed batch size 32".
+_TOO_LARGE = re.compile(
+    r"context (length|size|window)|input length|tokens per request|less than \d+ tokens"
+    r"|batch size|too (large|long|many)",
+    re.IGNORECASE,
+)
+
+
+class MalformedReplyError(ValueError):
+    """The server answered 200 with something else than one vector a text."""
+
+
+def vectors_in(body: bytes, count: int) -> list[Vector]:
+    """Return the `count` vectors of a reply in the order of the texts, float32.
+
+    Reads base64 (what we ask for) and lists of numbers (what many compatible servers send all the
+    same); the order is that of `index`. Raises MalformedReplyError when there is not exactly one
+    vector for each index. Their length is not looked at.
+
+    The reply is decoded here because the SDK's typed models take 3 times as long over 2,048 vectors
+    of 1,536 dimensions in base64, and 7 times as long over lists of numbers.
+    """
+    try:
+        items = json.loads(body)["data"]
+        found = {item["index"]: _vector(item["embedding"]) for item in items}
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedReplyError("it is not an embedding response") from error
+    if len(items) != count or found.keys() != set(range(count)):
+        raise MalformedReplyError(f"it holds {len(items)} vectors for {count} texts")
+    return [found[i] for i in range(count)]
+
+
+def _vector(value: Any) -> Vector:  # noqa: ANN401 - JSON
+    if isinstance(value, str):
+        return np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, a Failure later
+        vector = np.asarray(value, dtype=np.float32)
+    if vector.ndim != 1:
+        raise ValueError("not a list of numbers")
+    return vector
+
+
+def is_too_large(error: APIStatusError) -> bool:
+    """Return whether fewer or shorter texts would have been taken."""
+    said = _said(error)
+    match error.status_code:
+        case 413:
+            return True
+        case 400 | 422:
+            return _TOO_LARGE.search(said) is not None
+        case 429:  # more tokens in one request than the account may use in a minute
+            return "request too large" in said.lower()
+        case 500:  # llama.cpp
+            return "too large to process" in said.lower()
+        case _:
+            return False
+
+
+def is_transient(error: APIStatusError) -> bool:
+    """Return whether the same request may work later."""
+    status = error.status_code
+    return (status in _TRANSIENT or status >= 500) and not _is_out_of_quota(error)
+
+
+def _is_out_of_quota(error: APIStatusError) -> bool:
+    # Not by the message: Gemini's says "exceeded your current quota" of a limit per minute.
+    return error.status_code == 402 or not _NO_QUOTA.isdisjoint({error.code, str(error.type)})
+
+
+def refusal(error: APIStatusError, host: str, model: str, key: str) -> PermanentError:
+    """Return the error for a refusal that waiting does not cure, in one line, without the key."""
+    status = error.status_code
+    said = quote(error, key)
+    if _is_out_of_quota(error):
+        return PermanentError(
+            f"the account of OPENAI_API_KEY has no quota left at {host} ({status}): "
+            "add credit or raise its limit"
+        )
+    match status:
+        case 401:
+            return PermanentError(f"OPENAI_API_KEY is not accepted by {host} (401)")
+        case 403:
+            return PermanentError(f"OPENAI_API_KEY may not use {model} at {host} (403): {said}")
+        case 404:
+            return PermanentError(
+                f"{host} does not know {model}, or has no embeddings at this address (404): check "
+                f"embedding.model and embedding.base_url: {said}"
+            )
+        case _:
+            return PermanentError(f"{host} refuses to embed with {model} ({status}): {said}")
+
+
+def quote(error: APIStatusError, key: str) -> str:
+    """Return what the server said, on one line, shortened, with the key blotted out."""
+    said = " ".join(_said(error).replace(key, "***").split())
+    return said if len(said) <= _LONGEST_QUOTE else said[:_LONGEST_QUOTE] + "..."
+
+
+def _said(error: APIStatusError) -> str:
+    """Return the server's own words; `body` is what its JSON holds under "error", if anything."""
+    match error.body:
+        case {"message": str(words)} | {"detail": str(words)} | str(words):
+            return words
+        case _:
+            return error.message
+
+
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that retry-after-ms or Retry-After ask for; None: nothing legible.
+
+    Retry-After holds seconds or a date (RFC 9110, 10.2.3). More than a day counts as a day.
+    """
+    for name, per_second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name, "")) / per_second
+        if math.isfinite(seconds):
+            return min(max(seconds, 0.0), _ONE_DAY)
+    date = parsedate_tz(headers.get("retry-after", ""))
+    return None if date is None else min(max(mktime_tz(date) - time.time(), 0.0), _ONE_DAY)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,99 @@
+"""Golden sets as JSON lines: one question an object, one object a line, UTF-8.
+
+    {"question": "How do I reset it?", "expected": {"manual.html:3": 2}, "category": "procedural"}
+
+The fields are those of `pipeline.golden.record`. Another format is another module beside this one,
+which feeds the same `question_from`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from pipeline.errors import InputError
+from pipeline.golden.lines import read_lines
+from pipeline.golden.record import question_from
+from pipeline.golden.text import described, quoted
+from pipeline.types import Kind, Question, Source
+
+
+def read_questions(path: Path) -> Iterator[tuple[int, Question]]:
+    """Yield the line number, from 1, and the question of every line that is not blank.
+
+    The file may be gzipped. It is read as it is consumed, in flat memory. Raises InputError, in one
+    line that names file and line, for the first fault met, and for a file without a question.
+    """
+    number = 0
+    for number, text in read_lines(path):
+        yield number, _question_at(path, number, text)
+    if not number:
+        raise InputError(f"{path}: holds no question")
+
+
+def write_questions(questions: Iterable[Question], stream: BinaryIO) -> None:
+    """Write one line a question, so that `read_questions` gives equal ones.
+
+    Fields at their defaults are left out. The stream is binary: the file is UTF-8 whatever the
+    locale says.
+    """
+    stream.writelines(map(_line_of, questions))
+
+
+def _question_at(path: Path, number: int, text: str) -> Question:
+    try:
+        return question_from(_parsed(text))
+    except InputError as error:
+        raise InputError(f"{path}:{number}: {error}") from None
+
+
+def _parsed(text: str) -> dict[str, object]:
+    try:
+        value = _DECODER.decode(text.rstrip())
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"invalid JSON at column {error.pos + 1}: {error.msg} (each line is one JSON object)"
+        ) from None
+    except RecursionError:
+        raise InputError("the JSON is nested too deeply") from None
+    except ValueError:
+        # Python reads no integer of more than 4,300 digits.
+        raise InputError("the JSON holds a number with too many digits") from None
+    if not isinstance(value, dict):
+        raise InputError(f"the line is {described(value)}: each line is one JSON object")
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise InputError(f"{quoted(name)} stands twice in one object: keep one")
+        fields[name] = value
+    return fields
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InputError(f"{name} is not JSON: write a number")
+
+
+def _line_of(question: Question) -> bytes:
+    return json.dumps(_record_of(question), ensure_ascii=False).encode() + b"\n"
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+
+
+def _record_of(question: Question) -> dict[str, object]:
+    optional = {
+        "kind": None if question.kind is Kind.ANSWERABLE else question.kind,
+        "category": question.category,
+        "tenant": question.tenant,
+        "language": question.language,
+        "source": None if question.source is Source.MANUAL else question.source,
+        "must_pass": question.must_pass or None,
+        "external_id": question.external_id,
+        "notes": question.notes,
+    }
+    stated = {name: value for name, value in optional.items() if value is not None}
+    return {"question": question.text, "expected": dict(question.expected), **stated}

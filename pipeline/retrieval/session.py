@@ -1,0 +1,86 @@
+"""One connection to the corpus database, and how each search on it is run."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.table import CorpusTable
+from pipeline.types import Ranking
+
+STATEMENT_TIMEOUT = 60.0
+"""Seconds that a statement with all its questions may take, unless told otherwise."""
+
+_LEAST_TIMEOUT = 5.0
+"""Seconds that any statement gets, however few questions it holds."""
+
+_SAME_FOR_ALL = {
+    "transaction_read_only": "on",
+    # Both go by the summed cost of all the questions in a statement: compiling it takes longer
+    # than the searches, and a plan that ignores the parameters may ignore the index.
+    "jit": "off",
+    "plan_cache_mode": "force_custom_plan",
+}
+
+_SET_LOCAL = """SELECT set_config(setting.name, setting.value, true)
+FROM unnest(%s::text[], %s::text[]) AS setting(name, value)"""
+
+
+class CorpusSession:
+    """A connection in autocommit mode, the corpus table behind it, and the time a search gets.
+
+    `statement_timeout`: seconds that a full statement may take; one that holds a share of the
+    questions gets that share, five seconds at least. `place` names the table, its database and
+    server, without user or password, for error messages.
+    """
+
+    def __init__(
+        self,
+        conn: psycopg.Connection[Any],
+        table: CorpusTable,
+        statement_timeout: float = STATEMENT_TIMEOUT,
+    ) -> None:
+        self.conn = conn
+        self.table = table
+        self.statement_timeout = statement_timeout
+        with corpus_errors(f"search {table}"):
+            info = conn.info
+            self.place = f"{table} in database {info.dbname} at {info.host}:{info.port}"
+
+    def fetch(
+        self,
+        statement: sql.Composed,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        share: float = 1.0,
+    ) -> list[tuple[Any, ...]]:
+        """Run one statement in a read-only transaction with its own settings; binary results.
+
+        Raises psycopg's own errors: the callers know what they mean.
+        """
+        timeout = max(self.statement_timeout * share, _LEAST_TIMEOUT)
+        local = {
+            **_SAME_FOR_ALL,
+            "statement_timeout": str(round(timeout * 1000)),
+            **(settings or {}),
+        }
+        with self.conn.transaction():
+            self.conn.execute(_SET_LOCAL, [list(local), list(local.values())])
+            cursor = self.conn.cursor(binary=True)
+            return cursor.execute(statement, parameters).fetchall()
+
+
+def rankings(rows: Iterable[tuple[int, str, float]], questions: int) -> list[Ranking]:
+    """Gather rows (number of the question from 1, key, score), best first, into rankings.
+
+    A question without rows gets an empty ranking.
+    """
+    keys: list[list[str]] = [[] for _ in range(questions)]
+    scores: list[list[float]] = [[] for _ in range(questions)]
+    for number, key, score in rows:
+        keys[number - 1].append(key)
+        scores[number - 1].append(score)
+    return [Ranking(*columns) for columns in zip(keys, scores, strict=True)]

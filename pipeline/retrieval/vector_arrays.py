@@ -1,0 +1,74 @@
+"""A whole `vector[]` parameter in one binary buffer.
+
+The pgvector adapters send a list of vectors as text, which takes longer than the searches
+themselves. Here numpy writes all of it at once, in the layout of PostgreSQL's `array_recv`: a
+header, then per element its length in bytes and what pgvector's `vector_recv` reads (dimensions,
+an unused field, the values), everything big-endian.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from psycopg.types import TypeInfo
+
+from pipeline.errors import CorpusError
+from pipeline.types import FloatMatrix
+
+_HEADER = struct.Struct(">iiIii")
+"""Number of array dimensions, whether there are NULLs, element type, length, lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorArray:
+    """Wraps a float32 matrix, one vector a row, to be passed as a `%b` parameter."""
+
+    matrix: FloatMatrix
+
+
+def register_vector_array(conn: psycopg.Connection[Any]) -> None:
+    """Let a connection send `VectorArray` parameters; twice does no harm.
+
+    Raises CorpusError where the type `vector` is not on the connection's search path.
+    """
+    info = TypeInfo.fetch(conn, "vector")
+    if info is None:
+        raise CorpusError(
+            f"database {conn.info.dbname} has no type vector on its search path; "
+            f"run `CREATE EXTENSION vector` there"
+        )
+    dumper = type("VectorArrayDumper", (_Dumper,), {"oid": info.array_oid, "item_oid": info.oid})
+    conn.adapters.register_dumper(VectorArray, dumper)
+
+
+class _Dumper(Dumper):
+    """Writes the array; the type's numbers differ between databases, so a subclass holds them."""
+
+    format = Format.BINARY
+    item_oid: int
+
+    def dump(self, obj: VectorArray) -> Buffer:
+        count, dimensions = obj.matrix.shape
+        if count == 0:
+            return struct.pack(">iiI", 0, 0, self.item_oid)
+        element = np.dtype(
+            [
+                ("length", ">i4"),
+                ("dimensions", ">i2"),
+                ("unused", ">i2"),
+                ("values", ">f4", (dimensions,)),
+            ]
+        )
+        buffer = np.empty(_HEADER.size + count * element.itemsize, dtype=np.uint8)
+        _HEADER.pack_into(buffer, 0, 1, 0, self.item_oid, count, 1)
+        elements = buffer[_HEADER.size :].view(element)
+        elements["length"] = element.itemsize - 4
+        elements["dimensions"] = dimensions
+        elements["unused"] = 0
+        elements["values"] = obj.matrix
+        return buffer.data

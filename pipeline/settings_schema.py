@@ -1,0 +1,107 @@
+"""What the settings allow, read off the models' JSON schema and put into words.
+
+The models say each rule once; the messages for wrong values are made from them here.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from pipeline.settings import Settings
+
+Node = Mapping[str, Any]
+"""A JSON schema."""
+
+
+@cache
+def _schema() -> Node:
+    return Settings.model_json_schema()
+
+
+def node_at(location: Sequence[str | int]) -> Node | None:
+    """Return the schema of what stands at a location as pydantic gives it, or None.
+
+    Such a location holds the kind of a strategy after its name:
+    `("strategies", "mine", "vector", "ef_search")`.
+    """
+    node: Node | None = _resolve(_schema())
+    for step in location:
+        node = _step(node, step) if node is not None else None
+    return node
+
+
+def keys_of(node: Node) -> list[str]:
+    """Return the keys that a table may hold; of a strategy of any kind, where that is open."""
+    if "oneOf" in node:
+        return list(dict.fromkeys(key for kind in node["oneOf"] for key in keys_of(_resolve(kind))))
+    return list(node.get("properties", ()))
+
+
+def is_secret(node: Node | None) -> bool:
+    """True where the value must not be shown."""
+    return node is not None and node.get("format") == "password"
+
+
+def dotted_keys() -> list[str]:
+    """Return every key with a name of its own, as `eval.k`; named strategies are left out."""
+    return [
+        ".".join((top, *below))
+        for top in keys_of(_schema())
+        for below in [(), *((key,) for key in keys_of(_resolve(_schema()["properties"][top])))]
+    ]
+
+
+def expectation(node: Node) -> str:
+    """Say what a value must be, as "an integer from 1 to 1000"."""
+    if "enum" in node or "const" in node:
+        return f"one of {', '.join(node.get('enum') or [node['const']])}"
+    match node.get("type"):
+        case "integer":
+            return f"an integer{_bounds(node)}"
+        case "number":
+            return f"a number{_bounds(node)}"
+        case "boolean":
+            return "true or false"
+        case "array":
+            least = ", at least one" if node.get("minItems") else ""
+            return f"a list{least}, each {expectation(_resolve(node['items']))}"
+        case "string":
+            return f"a text{_lengths(node)}"
+    return "a table"
+
+
+def _resolve(node: Node) -> Node:
+    """Follow references, and look through "or null"."""
+    if "$ref" in node:
+        return _resolve(_schema()["$defs"][node["$ref"].rpartition("/")[2]])
+    if "anyOf" in node:
+        return _resolve(next(n for n in node["anyOf"] if n.get("type") != "null"))
+    return node
+
+
+def _step(node: Node, step: str | int) -> Node | None:
+    if isinstance(step, int):
+        below = node.get("items")
+    elif "oneOf" in node:
+        kind = node["discriminator"]["mapping"].get(step)
+        below = {"$ref": kind} if kind else None
+    else:
+        below = node.get("properties", {}).get(step) or node.get("additionalProperties")
+        if not below and "patternProperties" in node:
+            (below,) = node["patternProperties"].values()
+    return _resolve(below) if below else None
+
+
+def _bounds(node: Node) -> str:
+    low, high = node.get("minimum"), node.get("maximum")
+    above = node.get("exclusiveMinimum")
+    if above is not None:
+        return f" above {above}" + (f", at most {high}" if high is not None else "")
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    return f" of at least {low}" if low is not None else ""
+
+
+def _lengths(node: Node) -> str:
+    low, high = node.get("minLength"), node.get("maxLength")
+    return f" of {low} to {high} characters" if low is not None and high is not None else ""

@@ -1,0 +1,92 @@
+"""A paired comparison of two runs: only questions that are the same, and scored, in both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """How the questions of a run and of its reference correspond, in questions.
+
+    `shared` have the same content hash and the same live expected keys in both and are scored in
+    both: only they are compared. `changed` stand in both sets with another content; `relived`
+    are the same question, but other expected keys are live; `unscored` are the same question,
+    failed or ineligible in either run.
+    """
+
+    shared: int
+    new: int
+    changed: int
+    gone: int
+    relived: int
+    unscored: int
+
+    @property
+    def share(self) -> float:
+        """Shared questions as a share of all that either run holds; 0 when there are none."""
+        total = self.shared + self.new + self.changed + self.gone + self.relived + self.unscored
+        return self.shared / total if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A metric's mean over the shared questions, now and before."""
+
+    metric: str
+    current: float
+    previous: float
+
+    @property
+    def difference(self) -> float:
+        """Now minus before: below zero is a drop."""
+        return self.current - self.previous
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run against its reference; `lost` and `won` count hits at k that went and came."""
+
+    reference: int
+    pairing: Pairing
+    changes: Sequence[Change]
+    lost: int
+    won: int
+    corpus: Sequence[str]
+
+    def change(self, metric: str) -> Change:
+        """Return the change of one metric; raises KeyError when it was not compared."""
+        for change in self.changes:
+            if change.metric == metric:
+                return change
+        raise KeyError(metric)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the run record stores."""
+        return {
+            "reference": self.reference,
+            "pairing": asdict(self.pairing),
+            "changes": [asdict(c) | {"difference": c.difference} for c in self.changes],
+            "lost": self.lost,
+            "won": self.won,
+            "corpus": list(self.corpus),
+        }
+
+
+_PARTS = (("texts", "chunk texts"), ("vectors", "vectors"))
+
+
+def corpus_changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """Say in words how the corpus differs from the reference's, from two fingerprints.
+
+    A part that was not fingerprinted (None, in a very large corpus) is not spoken of.
+    """
+    said = []
+    if now["chunks"] != before["chunks"]:
+        said.append(f"chunks {before['chunks']:,} -> {now['chunks']:,}")
+    if now["embedded"] != before["embedded"]:
+        said.append(f"embedded chunks {before['embedded']:,} -> {now['embedded']:,}")
+    for part, name in _PARTS:
+        if now[part] is not None and before[part] is not None:
+            said.append(f"{name} {'unchanged' if now[part] == before[part] else 'changed'}")
+    return said

@@ -1,0 +1,100 @@
+"""The Celery application: `celery -A workers.app worker` and `celery -A workers.app beat`.
+
+PostgreSQL owns all state and messages are doorbells that carry ids, so the broker may lose
+everything. Hence no result backend (publishing to a frozen broker with one blocked for 65 s in a
+trial) and no countdowns: a shard that has to wait says so in its `next_at` column.
+"""
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import beat_init, celeryd_init, setup_logging
+
+from pipeline.log import configure
+from pipeline.settings import Settings
+from pipeline.settings_loading import load_settings
+from workers.schedule import beat_schedule
+
+QUEUES = ("embedding", "evaluation", "generation", "default")
+
+TASK_MODULES = (
+    "workers.embedding",
+    "workers.evaluation",
+    "workers.reducing",
+    "workers.sweeping",
+)
+
+
+def broker_url(redis_url: str) -> str:
+    """Return kombu's spelling of a Redis URL: it knows a unix socket as redis+socket."""
+    scheme, colon, rest = redis_url.partition("://")
+    if scheme != "unix":
+        return redis_url
+    path, _, query = rest.partition("?")
+    database = query.removeprefix("db=") or "0"
+    return f"redis+socket{colon}{path}?virtual_host={database}"
+
+
+def _configuration(settings: Settings) -> dict[str, Any]:
+    lease = settings.queue.lease
+    redis_url = settings.redis_url.get_secret_value() if settings.redis_url else None
+    return {
+        "broker_url": broker_url(redis_url) if redis_url else None,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_connection_timeout": 5,
+        "broker_transport_options": {
+            # Above the longest task, so that no message is delivered twice while it is worked on;
+            # a worker that died is found by the sweep long before.
+            "visibility_timeout": 2 * lease,
+            "unacked_restore_interval": 10,
+            "unacked_restore_throttle": 1,
+            # A broker that froze must not hold a publisher for ever.
+            "socket_timeout": 8,
+            "socket_connect_timeout": 5,
+            "socket_keepalive": True,
+            "health_check_interval": 25,
+        },
+        "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0, "interval_max": 0.2},
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_ignore_result": True,
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,
+        # Without the bound, a task that kills its process would loop for ever.
+        "task_retry_on_worker_lost": True,
+        "task_annotations": {"*": {"max_retries": 2, "default_retry_delay": 1}},
+        "task_default_queue": "default",
+        "task_soft_time_limit": lease,
+        "task_time_limit": lease + 30,
+        "worker_prefetch_multiplier": 1,
+        "worker_max_tasks_per_child": 1000,
+        "worker_hijack_root_logger": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "enable_utc": True,
+        "timezone": "UTC",
+        "beat_schedule": beat_schedule(),
+    }
+
+
+_settings = load_settings().settings
+
+app = Celery("recallwatch", include=TASK_MODULES)
+app.conf.update(_configuration(_settings))
+app.conf.task_queues = None
+app.conf.task_create_missing_queues = True
+
+
+@celeryd_init.connect  # type: ignore[misc]  # Celery ships no types
+@beat_init.connect  # type: ignore[misc]  # the same
+def _refuse_without_servers(**_: object) -> None:
+    """Say in one line what is missing, where Celery would look for a broker of its own."""
+    for name in ("database_url", "redis_url"):
+        if getattr(_settings, name) is None:
+            raise SystemExit(f"error: {name.upper()} is not set; see: recallwatch up --help")
+
+
+@setup_logging.connect  # type: ignore[misc]  # Celery ships no types
+def _configure_logging(**_: object) -> None:
+    """Keep Celery from installing its own log handlers."""
+    configure(_settings.log)

@@ -1,0 +1,130 @@
+"""What one process holds open: settings, our database, the corpus, the cache, the embedder.
+
+Built in the process that uses it and never carried over a fork: `current()` looks at the pid, so
+a prefork child builds its own (an engine that crossed a fork gave wrong answers in a trial).
+"""
+
+import json
+import os
+from collections import OrderedDict
+from functools import cached_property
+from typing import Any
+
+import psycopg
+import redis
+from pydantic import SecretStr
+
+from db.session import Database
+from pipeline.corpus.table import CorpusTable, describe
+from pipeline.embedding.build import build_embedder
+from pipeline.embedding.cache import VectorCache
+from pipeline.embedding.cached import CachedEmbedder
+from pipeline.errors import SettingsError, TransientError
+from pipeline.retrieval.base import Retriever
+from pipeline.retrieval.build import from_snapshot
+from pipeline.settings import CorpusSettings, EmbeddingSettings, Settings
+from pipeline.settings_loading import load_settings
+
+KEPT_RETRIEVERS = 16
+
+
+class Context:
+    """The connections of one process, opened when first used."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.pid = os.getpid()
+        self._corpus: psycopg.Connection[Any] | None = None
+        self._embedders: dict[str, CachedEmbedder] = {}
+        self._retrievers: OrderedDict[str, Retriever] = OrderedDict()
+
+    @cached_property
+    def database(self) -> Database:
+        """Our own database."""
+        return Database(_required(self.settings.database_url, "DATABASE_URL"))
+
+    @cached_property
+    def redis(self) -> redis.Redis:
+        """The Redis of queue and cache; timeouts are short, for the cache may be skipped."""
+        url = _required(self.settings.redis_url, "REDIS_URL")
+        return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2)
+
+    def corpus(self) -> psycopg.Connection[Any]:
+        """Return the connection to the corpus, opened anew where it broke.
+
+        Raises TransientError when the server does not answer.
+        """
+        if self._corpus is None or self._corpus.closed or self._corpus.broken:
+            self._retrievers.clear()
+            self._corpus = self._connect_corpus()
+        return self._corpus
+
+    def _connect_corpus(self) -> psycopg.Connection[Any]:
+        url = _required(self.settings.corpus_url or self.settings.database_url, "DATABASE_URL")
+        try:
+            return psycopg.connect(
+                url, autocommit=True, connect_timeout=10, application_name="recallwatch"
+            )
+        except psycopg.OperationalError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise TransientError(f"the corpus database does not answer: {reason}") from error
+
+    def corpus_table(self, corpus: CorpusSettings | None = None) -> CorpusTable:
+        """Return the corpus table as the catalog has it now; raises CorpusError."""
+        return describe(self.corpus(), corpus or self.settings.corpus)
+
+    def embedder(self, embedding: EmbeddingSettings | None = None) -> CachedEmbedder:
+        """Return the embedder for these settings, behind the cache."""
+        wanted = embedding or self.settings.embedding
+        key = wanted.model_dump_json()
+        if key not in self._embedders:
+            cache = VectorCache(self.redis, days=wanted.cache_days)
+            provider = build_embedder(wanted, self.settings.openai_api_key)
+            self._embedders[key] = CachedEmbedder(provider, cache)
+        return self._embedders[key]
+
+    def retriever(self, run_settings: dict[str, Any], fingerprint: dict[str, Any]) -> Retriever:
+        """Return the retriever that a run's settings describe, over the corpus as it was then.
+
+        The newest few are kept: they hold prepared statements and term statistics.
+        """
+        connection = self.corpus()
+        key = json.dumps([run_settings, fingerprint], sort_keys=True)
+        if key not in self._retrievers:
+            corpus = CorpusSettings.model_validate(run_settings["corpus"])
+            table = describe(connection, corpus)
+            self._retrievers[key] = from_snapshot(
+                run_settings["strategy"], connection, table, corpus
+            )
+            if len(self._retrievers) > KEPT_RETRIEVERS:
+                self._retrievers.popitem(last=False)
+        return self._retrievers[key]
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if "database" in self.__dict__:
+            self.database.close()
+        if "redis" in self.__dict__:
+            self.redis.close()
+        if self._corpus is not None:
+            self._corpus.close()
+
+
+_current: Context | None = None
+
+
+def current() -> Context:
+    """Return this process's context, made from its own settings at first use."""
+    global _current  # noqa: PLW0603 - one context a process is the point
+    if _current is None or _current.pid != os.getpid():
+        _current = Context(load_settings().settings)
+    return _current
+
+
+def _required(url: SecretStr | None, name: str) -> str:
+    if url is None:
+        raise SettingsError(
+            f"{name} is not set: set it to your server, or run `recallwatch up`, which prints the"
+            " one of the embedded stack"
+        )
+    return url.get_secret_value()

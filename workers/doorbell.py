@@ -1,0 +1,45 @@
+"""Ring a worker: send a message that carries ids, after the state it points at is committed."""
+
+from collections.abc import Iterable
+
+from kombu.exceptions import OperationalError
+
+from pipeline.errors import TransientError
+
+EMBED_SHARD = "recallwatch.embed_shard"
+EVALUATE_SHARD = "recallwatch.evaluate_shard"
+REDUCE_RUN = "recallwatch.reduce_run"
+SWEEP = "recallwatch.sweep"
+
+
+def embed(batch_id: int, numbers: Iterable[int]) -> None:
+    """Ask for a batch's shards to be embedded."""
+    _ring(EMBED_SHARD, "embedding", ((batch_id, number) for number in numbers))
+
+
+def evaluate(shards: Iterable[tuple[int, int]]) -> None:
+    """Ask for (run, shard) pairs to be evaluated."""
+    _ring(EVALUATE_SHARD, "evaluation", shards)
+
+
+def reduce(run_ids: Iterable[int]) -> None:
+    """Ask for runs to be reduced."""
+    _ring(REDUCE_RUN, "default", ((run_id,) for run_id in run_ids))
+
+
+def _ring(task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:
+    """Send one message per argument tuple over one connection.
+
+    Raises TransientError when the broker does not take them; the state stands, and the sweep
+    rings again.
+    """
+    from workers.app import app  # noqa: PLC0415 - the app imports the tasks, which import this
+
+    try:
+        with app.connection_for_write() as connection, app.amqp.Producer(connection) as producer:
+            for arguments in messages:
+                app.send_task(task, arguments, queue=queue, producer=producer)
+    except (OperationalError, OSError) as error:
+        raise TransientError(
+            f"the queue at {app.connection_for_write().as_uri()} does not answer: {error}"
+        ) from error

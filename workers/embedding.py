@@ -1,0 +1,70 @@
+"""Task embed_shard: put the vectors of a batch's shard into the cache, then ring its runs."""
+
+import structlog
+
+from db import golden, runs, shards
+from db.session import Session
+from pipeline.errors import RecallwatchError, TransientError
+from pipeline.settings import EmbeddingSettings
+from workers import context, doorbell
+from workers.app import app
+from workers.context import Context
+from workers.doorbell import EMBED_SHARD
+from workers.retrying import wait_before_retry
+
+log = structlog.get_logger(__name__)
+
+
+@app.task(name=EMBED_SHARD)
+def embed_shard(batch_id: int, number: int) -> None:
+    """Embed what the cache lacks of one shard of a batch's questions."""
+    embed(context.current(), batch_id, number)
+
+
+def embed(ctx: Context, batch_id: int, number: int) -> None:
+    """Hold the shard, warm the cache, let the shard go and ring every run that waits for it.
+
+    Nothing is stored but the cache, so running twice costs time only. An error that waiting may
+    cure leaves the shard to the sweep, whose evaluation embeds inline and counts the attempt; any
+    other fails the runs that need the vectors.
+    """
+    with structlog.contextvars.bound_contextvars(batch=batch_id, shard=number):
+        with ctx.database.begin() as session:
+            lease = ctx.settings.queue.lease
+            positions = shards.hold_for_embedding(session, batch_id, number, lease=lease)
+            if positions is None:
+                return
+            texts, embedding = _load(session, batch_id, positions)
+        try:
+            ctx.embedder(embedding).warm(texts)
+        except TransientError as error:
+            _postpone(ctx, batch_id, number, error)
+        except RecallwatchError as error:
+            _fail(ctx, batch_id, str(error))
+        else:
+            with ctx.database.begin() as session:
+                waiting = shards.end_hold(session, batch_id, number)
+            doorbell.evaluate((run_id, number) for run_id in waiting)
+
+
+def _load(
+    session: Session, batch_id: int, positions: tuple[int, int]
+) -> tuple[list[str], EmbeddingSettings]:
+    run = next(run for run in runs.of_batch(session, batch_id) if run.needs_vectors)
+    version_id = runs.get(session, run.id).version.id
+    texts = [item.text for item in golden.items(session, version_id, *positions)]
+    return texts, EmbeddingSettings.model_validate(run.settings["embedding"])
+
+
+def _postpone(ctx: Context, batch_id: int, number: int, error: TransientError) -> None:
+    wait = wait_before_retry(error, attempt=1)
+    log.warning("embedding_postponed", wait=wait, reason=str(error))
+    with ctx.database.begin() as session:
+        shards.end_hold(session, batch_id, number, wait=wait, error=str(error))
+
+
+def _fail(ctx: Context, batch_id: int, reason: str) -> None:
+    log.error("embedding_failed", reason=reason)
+    with ctx.database.begin() as session:
+        waiting = [run.id for run in runs.of_batch(session, batch_id) if run.needs_vectors]
+        runs.fail(session, waiting, reason)

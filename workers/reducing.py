@@ -1,0 +1,105 @@
+"""Task reduce_run: turn a run's results into its record and its verdict, in one transaction."""
+
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from db import comparisons, results, runs, shards
+from db.results import Aggregate
+from db.runs import RunContext
+from db.session import Session
+from pipeline.verdict.rules import Gate, Judgement, judge, measured
+from workers import context
+from workers.app import app
+from workers.context import Context
+from workers.doorbell import REDUCE_RUN
+
+log = structlog.get_logger(__name__)
+
+
+@app.task(name=REDUCE_RUN)
+def reduce_run(run_id: int) -> None:
+    """Finish a run whose shards are all done."""
+    reduce(context.current(), run_id)
+
+
+def reduce(ctx: Context, run_id: int) -> bool:
+    """Aggregate, compare, judge and write the run record; say whether it was written now.
+
+    The run's row is locked; a run that is finished, or that lacks a shard or a result, is left
+    alone: never a partial score. Running it twice changes nothing.
+    """
+    with ctx.database.begin() as session, structlog.contextvars.bound_contextvars(run=run_id):
+        if runs.lock(session, run_id) is None or not shards.all_done(session, run_id):
+            return False
+        found = runs.get(session, run_id)
+        aggregate = results.aggregate(session, found.run)
+        if aggregate.counts.total != found.run.size:
+            log.error("results_missing", stored=aggregate.counts.total, size=found.run.size)
+            return False
+        _write(session, found, aggregate)
+        log.info("run_completed", verdict=found.run.verdict)
+        return True
+
+
+def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
+    run = found.run
+    run.n_scored = aggregate.counts.scored
+    run.n_failed = aggregate.counts.failed
+    run.n_ineligible = aggregate.counts.ineligible
+    run.metrics = aggregate.means
+    run.by_category = _groups(session, found, "category")
+    run.by_tenant = _groups(session, found, "tenant")
+    stats = results.shard_stats(session, run.id)
+    run.facts = results.facts(session, run.id)
+    run.latency = _latency(stats)
+    run.cost = _cost(stats)
+    judgement = _judge(session, found, aggregate)
+    runs.complete(run, judgement.verdict, judgement.reasons)
+
+
+def _groups(session: Session, found: RunContext, column: str) -> dict[str, Any]:
+    groups = results.aggregate_by(session, found.run, column, found.version.id)
+    return {
+        name: {
+            "scored": group.counts.scored,
+            "failed": group.counts.failed,
+            "ineligible": group.counts.ineligible,
+            "metrics": group.means,
+        }
+        for name, group in groups.items()
+    }
+
+
+def _judge(session: Session, found: RunContext, aggregate: Aggregate) -> Judgement:
+    run, counts = found.run, aggregate.counts
+    gate = Gate.from_json(run.gate)
+    unmeasured = measured(
+        gate, scored=counts.scored, failed=counts.failed, ineligible=counts.ineligible
+    )
+    if unmeasured is not None:
+        example = run.facts["example_error"] if run.facts else None
+        more = [f"first error: {example}"] if example else []
+        return replace(unmeasured, reasons=[*unmeasured.reasons, *more])
+    reference = runs.find_reference(session, found)
+    if reference is None:
+        return judge(gate, None)
+    comparison = comparisons.compare(session, run, reference)
+    run.compared_to = reference.id
+    run.comparison = comparison.to_json()
+    return judge(gate, comparison)
+
+
+def _latency(stats: dict[str, float]) -> dict[str, float]:
+    """Return seconds by step, summed over shards, and milliseconds of retrieval a question."""
+    seconds = {name: value for name, value in stats.items() if name.endswith("_seconds")}
+    asked = stats.get("questions", 0)
+    each = 1000 * stats.get("retrieve_seconds", 0.0) / asked if asked else 0.0
+    return seconds | {"retrieve_ms_per_question": each}
+
+
+def _cost(stats: dict[str, float]) -> dict[str, float]:
+    """Return the counts that money or rate limits hang on: cache hits, texts embedded, calls."""
+    return {name: value for name, value in stats.items() if name.startswith("embed_")
+            and not name.endswith("_seconds")}  # fmt: skip

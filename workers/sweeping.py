@@ -1,0 +1,74 @@
+"""Task sweep: whatever message was lost, the state in PostgreSQL says what is to be done."""
+
+from dataclasses import dataclass
+
+import redis
+import structlog
+
+from db import runs, shards
+from db.session import Session, try_lock
+from pipeline.errors import TransientError
+from workers import context, doorbell
+from workers.app import app
+from workers.context import Context
+from workers.doorbell import SWEEP
+
+log = structlog.get_logger(__name__)
+
+LOCK = 0x7377_6565_70
+"""Key of the advisory lock: "sweep" in ASCII."""
+
+MOST = 1000
+"""Shards rung in one sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did."""
+
+    failed: list[int]
+    rung: list[tuple[int, int]]
+    reduced: list[int]
+
+
+@app.task(name=SWEEP)
+def sweep_runs() -> None:
+    """Ring forgotten shards, reduce finished runs, fail overdue ones."""
+    sweep(context.current())
+
+
+def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
+    """Do what lost messages left undone; None: another sweep is at work.
+
+    A shard is rung again only when the queues hold no message (its own may be waiting there) and
+    it was not rung for `quiet` seconds.
+    """
+    with ctx.database.begin() as session:
+        if not try_lock(session, LOCK):
+            return None
+        failed = _fail_hopeless(ctx, session)
+        rung = shards.due(session, quiet=quiet, limit=MOST) if _queues_empty(ctx) else []
+        reduced = runs.finished_shards_only(session)
+    doorbell.evaluate(rung)
+    doorbell.reduce(reduced)
+    if failed or rung or reduced:
+        log.info("swept", failed=failed, rung=len(rung), reduced=reduced)
+    return Swept(failed, rung, reduced)
+
+
+def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
+    """Fail runs with a shard out of attempts, and runs past their deadline."""
+    failed = []
+    for run_id, reason in shards.exhausted(session, attempts=ctx.settings.queue.attempts):
+        failed += runs.fail(session, [run_id], reason)
+    overdue = runs.overdue(session)
+    return failed + runs.fail(session, overdue, "not finished by its deadline ([queue] deadline)")
+
+
+def _queues_empty(ctx: Context) -> bool:
+    """Say whether no shard's message waits in the broker; raises TransientError when it is down."""
+    try:
+        waiting = [ctx.redis.llen(queue) for queue in ("embedding", "evaluation")]
+    except redis.RedisError as error:
+        raise TransientError(f"the queue does not answer: {error}") from error
+    return not any(waiting)
