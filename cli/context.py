@@ -33,13 +33,19 @@ class Context:
         from pipeline.settings_loading import load_settings
 
         loaded = load_settings(self.config_path)
-        configure(loaded.settings, verbosity=self.verbosity)
+        settings = loaded.settings
+        configure(settings.log, secrets=settings.secret_values(), verbosity=self.verbosity)
         return loaded
 
     @property
     def settings(self) -> "Settings":
         """The effective settings. Raises SettingsError."""
         return self.loaded.settings
+
+    @property
+    def state_dir(self) -> Path:
+        """The absolute folder of the embedded stack's data. Raises SettingsError."""
+        return self.settings.state_dir
 
     @cached_property
     def console(self) -> "Console":

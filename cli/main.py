@@ -99,17 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _invoke(list(sys.argv[1:] if arguments is None else arguments), context)
         sys.stdout.flush()
-    except RecallwatchError as error:
-        return _fail(str(error), error.exit_code)
-    except click.ClickException as error:
-        return _fail_usage(error)
-    except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        return _leave_quietly()
-    except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
-        return _fail_unexpectedly(error, show_traceback=context.verbosity > 0)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort
+        return _explain(error, show_traceback=context.verbosity > 0)
     return code
+
+
+def _explain(error: BaseException, *, show_traceback: bool) -> int:
+    """Say in one line why the command ended, and return its exit code."""
+    match error:
+        case RecallwatchError():
+            return _fail(str(error), error.exit_code)
+        case KeyboardInterrupt() | click.Abort():
+            return _fail("interrupted", EXIT_INTERRUPTED)
+        case click.ClickException():
+            return _fail_usage(error)
+        case BrokenPipeError():
+            return _leave_quietly()
+    return _fail_unexpectedly(error, show_traceback=show_traceback)
 
 
 def _invoke(arguments: list[str], context: Context) -> int:
@@ -168,7 +174,7 @@ def _leave_quietly() -> int:
     return EXIT_PIPE_CLOSED
 
 
-def _fail_unexpectedly(error: Exception, *, show_traceback: bool) -> int:
+def _fail_unexpectedly(error: BaseException, *, show_traceback: bool) -> int:
     if show_traceback:
         traceback.print_exception(error)
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"

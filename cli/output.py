@@ -49,11 +49,9 @@ def make_console(*, stderr: bool = False) -> Console:
     Markup is off: "[red]" in a chunk's text is text.
     """
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    return console if console.is_terminal else _fixed_width(stderr=stderr)
-
-
-def _fixed_width(*, stderr: bool) -> Console:
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=WIDTH)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
 
 
 def one_line(text: str) -> str:
@@ -83,26 +81,35 @@ def _escape(match: re.Match[str]) -> str:
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - whatever json.dumps takes
     """Turn a value into what the json module knows."""
-    match value:
-        case Enum():
-            return _plain(value.value)
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return float(value) if math.isfinite(value) else None
-        case Mapping():
-            return {str(_plain(key)): _plain(item) for key, item in value.items()}
-        case datetime():
-            return _utc(value)
-        case date():
-            return value.isoformat()
-        case UUID() | PurePath():
-            return str(value)
-        case Sequence() | set() | frozenset():
-            return [_plain(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (field.name for field in dataclasses.fields(value))
-        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return _plain_container(value) if _is_container(value) else _plain_leaf(value)
+
+
+def _is_container(value: object) -> bool:
+    record = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return record or isinstance(value, Mapping | Sequence | set | frozenset)
+
+
+def _plain_container(value: Any) -> dict[str, Any] | list[Any]:  # noqa: ANN401 - see _is_container
+    if dataclasses.is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value]
+
+
+def _plain_leaf(value: object) -> Any:  # noqa: ANN401 - whatever json.dumps takes
+    if isinstance(value, datetime):
+        return _utc(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, UUID | PurePath):
+        return str(value)
     if hasattr(value, "tolist"):  # numpy's arrays and scalars, without importing numpy
         return _plain(value.tolist())
     raise TypeError(f"{type(value).__name__} has no JSON form")

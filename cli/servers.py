@@ -34,19 +34,19 @@ def open_stack_for(context: Context) -> Iterator[tuple[Stack, Settings]]:
     """
     settings = context.settings
     embedded = {"postgres": settings.database_url is None, "valkey": settings.redis_url is None}
-    with open_stack(context.state_dir, **embedded) as stack:
+    with open_stack(settings.state_dir, **embedded) as stack:
         urls = {"database_url": stack.servers.database_url, "redis_url": stack.servers.redis_url}
         found = {name: SecretStr(url) for name, url in urls.items() if url is not None}
         for name, url in found.items():
             os.environ[name.upper()] = url.get_secret_value()
         if context.loaded.file is not None:
-            os.environ["RECALLWATCH_CONFIG"] = str(context.loaded.file)
+            os.environ["RECALLWATCH_CONFIG"] = str(context.loaded.file.resolve())
         yield stack, settings.model_copy(update=found)
 
 
 @contextmanager
 def open_servers(context: Context) -> Iterator[Opened]:
-    """The same, with the database brought up to date (embedded) or checked (the user's own)."""
+    """Do the same, with the database brought up to date (embedded) or checked (the user's own)."""
     with open_stack_for(context) as (stack, settings):
         from db import migrate
         from workers.context import Context as WorkContext

@@ -12,6 +12,8 @@ from sqlalchemy.pool import NullPool
 
 from pipeline.errors import PermanentError, TransientError
 
+__all__ = ["Database", "Session", "driver_connection", "server_version", "try_lock"]
+
 
 class Database:
     """Our own database: hands out one transaction at a time.
@@ -68,6 +70,13 @@ class Database:
                     " version; run: recallwatch migrate"
                 ) from error
             raise
+
+
+def server_version(database: Database) -> int:
+    """Return the server's major version."""
+    with database.connect() as connection:
+        number: int = driver_connection(connection).info.server_version
+    return number // 10_000
 
 
 def try_lock(session: Session, key: int) -> bool:

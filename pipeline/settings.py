@@ -8,6 +8,7 @@ Types are strict: `k = "5"` and `k = true` are wrong, not 5 and 1.
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -18,6 +19,9 @@ MANAGED_TABLE = "recallwatch_corpus.chunks"
 """The chunks table that `recallwatch corpus load` owns."""
 
 MAX_K = 1000
+
+SHORTEST_SECRET = 6
+"""Characters. A shorter password is masked in URLs only: elsewhere it would blot out words."""
 
 ENVIRONMENT_ONLY = ("openai_api_key", "anthropic_api_key", "slack_webhook_url")
 """Keys that recallwatch.toml may not hold: the file is made to be committed."""
@@ -59,7 +63,10 @@ def _check_http_url(url: str) -> str:
 def _check_folder(path: Path) -> Path:
     if path == Path():
         raise ValueError("must be a folder of its own, as .recallwatch")
-    return path
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"no home folder is known for {path}") from error
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -163,7 +170,8 @@ class VectorStrategy(Section):
         40, ge=1, le=1000, description="hnsw.ef_search; raised to k where it is lower"
     )
     iterative_scan: Literal["off", "strict_order", "relaxed_order"] = Field(
-        "strict_order", description="hnsw.iterative_scan, for searches within a tenant"
+        "strict_order",
+        description="hnsw.iterative_scan within a tenant: off, strict_order or relaxed_order",
     )
     exact: bool = Field(default=False, description="true: scan all vectors, without the index")
     questions_per_statement: int = Field(
@@ -179,7 +187,7 @@ class FulltextStrategy(Section):
         "any", description="any: one shared term is enough; all: every term must occur"
     )
     rank: Literal["ts_rank", "ts_rank_cd"] = Field(
-        "ts_rank", description="PostgreSQL's ranking function"
+        "ts_rank", description="ranking function: ts_rank or ts_rank_cd"
     )
     normalization: int = Field(0, ge=0, le=63, description="the ranking function's third argument")
     max_document_frequency: Share = Field(
@@ -253,7 +261,9 @@ class GateSettings(Section):
 
     max_drop: float = Field(0.02, ge=0, le=1, description="largest drop that still passes")
     metrics: list[Literal["hit", "recall", "precision", "mrr", "map", "ndcg"]] = Field(
-        ["recall", "ndcg"], min_length=1, description="metrics at k that the drop is taken of"
+        ["recall", "ndcg"],
+        min_length=1,
+        description="what the drop is taken of, at k: hit, recall, precision, mrr, map, ndcg",
     )
     min_shared: Share = Field(
         0.5, description="share of questions that two runs must have in common to be compared"
@@ -323,9 +333,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     queue: QueueSettings = QueueSettings()
     log: LogSettings = LogSettings()
-    strategies: dict[StrategyName, Strategy] = Field(
-        BUILT_IN, description="named ways to retrieve"
-    )
+    strategies: dict[StrategyName, Strategy] = Field(BUILT_IN, description="named ways to retrieve")
 
     @classmethod
     def settings_customise_sources(
@@ -341,6 +349,15 @@ class Settings(BaseSettings):
         `pipeline.settings_loading` passes the file and the environment, and knows which was which.
         """
         return (init_settings,)
+
+    def secret_values(self) -> list[str]:
+        """Return what must not be shown: the keys, the webhook and the URLs' passwords."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        texts = {n: v.get_secret_value() for n, v in given.items() if isinstance(v, SecretStr)}
+        secrets = [texts[name] for name in ENVIRONMENT_ONLY if name in texts]
+        passwords = [urlsplit(text).password or "" for text in texts.values()]
+        both = {p for raw in passwords for p in (raw, unquote(raw)) if len(p) >= SHORTEST_SECRET}
+        return secrets + sorted(both)
 
     @model_validator(mode="before")
     @classmethod

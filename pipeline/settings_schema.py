@@ -38,7 +38,7 @@ def keys_of(node: Node) -> list[str]:
 
 
 def is_secret(node: Node | None) -> bool:
-    """True where the value must not be shown."""
+    """Tell whether the value must not be shown."""
     return node is not None and node.get("format") == "password"
 
 
@@ -55,19 +55,17 @@ def expectation(node: Node) -> str:
     """Say what a value must be, as "an integer from 1 to 1000"."""
     if "enum" in node or "const" in node:
         return f"one of {', '.join(node.get('enum') or [node['const']])}"
-    match node.get("type"):
-        case "integer":
-            return f"an integer{_bounds(node)}"
-        case "number":
-            return f"a number{_bounds(node)}"
-        case "boolean":
-            return "true or false"
-        case "array":
-            least = ", at least one" if node.get("minItems") else ""
-            return f"a list{least}, each {expectation(_resolve(node['items']))}"
-        case "string":
-            return f"a text{_lengths(node)}"
-    return "a table"
+    if node.get("type") == "array":
+        least = " of at least one item" if node.get("minItems") else ""
+        return f"a list{least}, each {expectation(_resolve(node['items']))}"
+    words = {
+        "integer": f"an integer{_bounds(node)}",
+        "number": f"a number{_bounds(node)}",
+        "boolean": "true or false",
+        "string": f"a string{_lengths(node)}",
+    }
+    table = "a table of at least one key" if node.get("minProperties") else "a table"
+    return words.get(str(node.get("type")), table)
 
 
 def _resolve(node: Node) -> Node:

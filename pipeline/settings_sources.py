@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -86,13 +86,11 @@ class Environment(EnvSettingsSource):
                 return super().decode_complex_value(field_name, field, value)
             except ValueError:
                 return value
-        if field is None or get_origin(field.annotation) is not list:
+        annotation: Any = field.annotation if field else None
+        if get_origin(annotation) is not list:
             return value
-        parts = [part.strip() for part in value.split(",")]
-        try:
-            return TypeAdapter(field.annotation).validate_python(parts)
-        except ValidationError:
-            return parts
+        (item,) = get_args(annotation)
+        return [_convert(part.strip(), TypeAdapter(item)) for part in value.split(",")]
 
     def faults(self) -> list[str]:
         """Return a line for each variable that is no setting."""
@@ -101,6 +99,13 @@ class Environment(EnvSettingsSource):
             for key, name in self.names.items()
             if key.partition(".")[0] not in Settings.model_fields
         ]
+
+
+def _convert(text: str, item: TypeAdapter[Any]) -> Any:  # noqa: ANN401 - the list's item type
+    try:
+        return item.validate_python(text)
+    except ValidationError:
+        return text
 
 
 def _given(name: str) -> bool:
@@ -119,18 +124,27 @@ def _key(name: str) -> str:
 
 
 def _unknown_variable(name: str) -> str:
-    variables = [PREFIX + key.replace(".", DELIMITER).upper() for key in dotted_keys()]
-    near = get_close_matches(name.upper(), variables, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"allowed: {PREFIX}<SECTION>{DELIMITER}<KEY>"
+    near = get_close_matches(_key(name), dotted_keys(), n=1)
+    if near:
+        hint = f"did you mean {PREFIX}{near[0].replace('.', DELIMITER).upper()}?"
+    else:
+        hint = f"allowed: {PREFIX}<SECTION>{DELIMITER}<KEY>, as `recallwatch config show` lists them"
     return f"environment {name}: no such setting; {hint}"
 
 
 def _upward(folder: Path) -> Iterator[Path]:
-    home = Path.home()
+    home = _home()
     for here in (folder, *folder.parents):
         yield here
         if here == home:
             return
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # a container's user often has none
+        return None
 
 
 def _split_position(message: str) -> tuple[str, str]:

@@ -15,8 +15,6 @@ from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
 from workers.schedule import beat_schedule
 
-QUEUES = ("embedding", "evaluation", "generation", "default")
-
 TASK_MODULES = (
     "workers.embedding",
     "workers.evaluation",
@@ -85,8 +83,8 @@ app.conf.task_queues = None
 app.conf.task_create_missing_queues = True
 
 
-@celeryd_init.connect  # type: ignore[misc]  # Celery ships no types
-@beat_init.connect  # type: ignore[misc]  # the same
+@celeryd_init.connect
+@beat_init.connect
 def _refuse_without_servers(**_: object) -> None:
     """Say in one line what is missing, where Celery would look for a broker of its own."""
     for name in ("database_url", "redis_url"):
@@ -94,7 +92,7 @@ def _refuse_without_servers(**_: object) -> None:
             raise SystemExit(f"error: {name.upper()} is not set; see: recallwatch up --help")
 
 
-@setup_logging.connect  # type: ignore[misc]  # Celery ships no types
+@setup_logging.connect
 def _configure_logging(**_: object) -> None:
     """Keep Celery from installing its own log handlers."""
     configure(_settings.log)

@@ -16,12 +16,14 @@ from pydantic import SecretStr
 
 from db.session import Database
 from pipeline.corpus.table import CorpusTable, describe
-from pipeline.embedding.build import build_embedder
-from pipeline.embedding.cache import VectorCache
+from pipeline.embedding.build import build_cached_embedder
+from pipeline.embedding.cache import connect
 from pipeline.embedding.cached import CachedEmbedder
 from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.build import from_snapshot
+from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.session import CorpusSession
 from pipeline.settings import CorpusSettings, EmbeddingSettings, Settings
 from pipeline.settings_loading import load_settings
 
@@ -37,6 +39,7 @@ class Context:
         self._corpus: psycopg.Connection[Any] | None = None
         self._embedders: dict[str, CachedEmbedder] = {}
         self._retrievers: OrderedDict[str, Retriever] = OrderedDict()
+        self._frequent = FrequentLexemes()
 
     @cached_property
     def database(self) -> Database:
@@ -46,8 +49,7 @@ class Context:
     @cached_property
     def redis(self) -> redis.Redis:
         """The Redis of queue and cache; timeouts are short, for the cache may be skipped."""
-        url = _required(self.settings.redis_url, "REDIS_URL")
-        return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2)
+        return connect(_required(self.settings.redis_url, "REDIS_URL"))
 
     def corpus(self) -> psycopg.Connection[Any]:
         """Return the connection to the corpus, opened anew where it broke.
@@ -78,9 +80,9 @@ class Context:
         wanted = embedding or self.settings.embedding
         key = wanted.model_dump_json()
         if key not in self._embedders:
-            cache = VectorCache(self.redis, days=wanted.cache_days)
-            provider = build_embedder(wanted, self.settings.openai_api_key)
-            self._embedders[key] = CachedEmbedder(provider, cache)
+            self._embedders[key] = build_cached_embedder(
+                wanted, self.settings.openai_api_key, self.redis
+            )
         return self._embedders[key]
 
     def retriever(self, run_settings: dict[str, Any], fingerprint: dict[str, Any]) -> Retriever:
@@ -92,10 +94,13 @@ class Context:
         key = json.dumps([run_settings, fingerprint], sort_keys=True)
         if key not in self._retrievers:
             corpus = CorpusSettings.model_validate(run_settings["corpus"])
-            table = describe(connection, corpus)
-            self._retrievers[key] = from_snapshot(
-                run_settings["strategy"], connection, table, corpus
+            session = CorpusSession(
+                connection,
+                describe(connection, corpus),
+                text_config=corpus.text_config,
+                fingerprint=json.dumps(fingerprint, sort_keys=True),
             )
+            self._retrievers[key] = from_snapshot(run_settings["strategy"], session, self._frequent)
             if len(self._retrievers) > KEPT_RETRIEVERS:
                 self._retrievers.popitem(last=False)
         return self._retrievers[key]

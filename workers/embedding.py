@@ -64,7 +64,7 @@ def _postpone(ctx: Context, batch_id: int, number: int, error: TransientError) -
 
 
 def _fail(ctx: Context, batch_id: int, reason: str) -> None:
-    log.error("embedding_failed", reason=reason)
+    log.warning("embedding_failed", reason=reason)
     with ctx.database.begin() as session:
         waiting = [run.id for run in runs.of_batch(session, batch_id) if run.needs_vectors]
         runs.fail(session, waiting, reason)

@@ -19,7 +19,7 @@ from db.session import Session
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
-from pipeline.embedding.build import model_name
+from pipeline.embedding.build import identity
 from pipeline.errors import CorpusError, UsageError
 from pipeline.retrieval.build import needs_vectors, snapshot
 from pipeline.scoring import CONVENTION, measures_for
@@ -58,7 +58,7 @@ class StartedBatch:
     warnings: Sequence[str]
 
 
-def start_batch(
+def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatch eval`
     strategies: Sequence[str] | None = None,
     *,
     set_name: str | None = None,
@@ -143,9 +143,7 @@ def resolve(settings: Settings, request: Request) -> Wanted:
     )
 
 
-def _plan(
-    settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerprint
-) -> runs.RunPlan:
+def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerprint) -> runs.RunPlan:
     strategy = snapshot(name, settings.strategies)
     vectors = needs_vectors(strategy)
     gate = Gate(
@@ -170,7 +168,7 @@ def _plan(
         measures=[str(measure) for measure in measures],
         relevance_threshold=settings.eval.relevance_threshold,
         gate=asdict(gate),
-        embedding_model=model_name(settings.embedding) if vectors else None,
+        embedding_model=str(identity(settings.embedding)["model"]) if vectors else None,
         corpus_fingerprint=corpus.to_json(),
         git_sha=wanted.git_sha,
         deadline=timedelta(seconds=settings.queue.deadline),
@@ -178,7 +176,7 @@ def _plan(
 
 
 def _ring(batch_id: int, started: Sequence[Run], n_shards: int) -> None:
-    """Runs that need vectors wait for one shared embedding task a shard; the others start."""
+    """Ring once a shard for all runs that need its vectors, and once for each of the others."""
     if any(run.needs_vectors for run in started):
         doorbell.embed(batch_id, range(n_shards))
     ready = [run.id for run in started if not run.needs_vectors]
@@ -200,8 +198,8 @@ def _check_corpus(
     if wanted_dimensions and table.dimensions and wanted_dimensions != table.dimensions:
         raise CorpusError(
             f"the vectors of corpus table {table} have {table.dimensions} dimensions, but"
-            f" {model_name(ctx.settings.embedding)} gives {wanted_dimensions}: set [embedding] to"
-            " the model that the corpus was embedded with"
+            f" {identity(ctx.settings.embedding)['model']} gives {wanted_dimensions}: set"
+            " [embedding] to the model that the corpus was embedded with"
         )
 
 

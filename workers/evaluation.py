@@ -56,7 +56,7 @@ def evaluate(ctx: Context, run_id: int, number: int) -> None:
         except TransientError as error:
             _hand_back(ctx, work.claim, error)
         except RecallwatchError as error:
-            log.error("run_failed", reason=str(error))
+            log.warning("run_failed", reason=str(error))
             with ctx.database.begin() as session:
                 runs.fail(session, [run_id], str(error))
         except Exception as error:

@@ -10,7 +10,9 @@ import numpy as np
 from db.models import GoldenItem, Run
 from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
-from pipeline.retrieval.build import strategy_limit
+from pipeline.corpus.statistics import tenant_sizes
+from pipeline.retrieval.build import parse_snapshot
+from pipeline.retrieval.limits import effective_limit
 from pipeline.scoring import Judged, Measure, Scores, score
 from pipeline.settings import CorpusSettings, EmbeddingSettings
 from pipeline.types import Failure, FloatMatrix, Kind, Level, Outcome, QueryBatch, Ranking
@@ -19,9 +21,7 @@ from workers.context import Context
 Stats = dict[str, float]
 
 
-def measure(
-    ctx: Context, run: Run, items: Sequence[GoldenItem]
-) -> tuple[list[ResultRow], Stats]:
+def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
     """Embed, retrieve and score a shard's questions.
 
     Returns one row a question, in order, and seconds and counts by name. Raises TransientError,
@@ -44,6 +44,7 @@ def measure(
             relevance_threshold=run.relevance_threshold,
             live=live,
         )
+    stats["underfilled"] = _underfilled(ctx, run, items, found)
     return _rows(items, found, scores), stats
 
 
@@ -73,18 +74,12 @@ def _retrieve(
         languages=[items[i].language for i in asked],
         vectors=None if vectors is None else np.ascontiguousarray(vectors[asked]),
     )
-    limit = strategy_limit(
-        run.settings["strategy"], k=run.k, level=Level(run.level), look_depth=_look_depth(run)
-    )
+    strategy, _ = parse_snapshot(run.settings["strategy"])
+    limit = effective_limit(strategy, run.k, Level(run.level), run.settings["look_depth"])
     retriever = ctx.retriever(run.settings, run.corpus_fingerprint)
     found = retriever.retrieve(batch, limit) if asked else []
-    merged: dict[int, Ranking | Failure] = dict(zip(asked, found, strict=True)) | failures
-    return [merged[i] for i in range(len(items))]
-
-
-def _look_depth(run: Run) -> int:
-    depth: int = run.settings["look_depth"]
-    return depth
+    answered = iter(found)
+    return [failures[i] if i in failures else next(answered) for i in range(len(items))]
 
 
 def _live(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> set[str]:
@@ -94,13 +89,33 @@ def _live(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> set[str]:
     return live_keys(ctx.corpus(), table, keys, Level(run.level))
 
 
+def _underfilled(
+    ctx: Context, run: Run, items: Sequence[GoldenItem], found: Sequence[Ranking | Failure]
+) -> int:
+    """Count vector searches that returned fewer than k rows though the corpus has more.
+
+    The index gave up: ef_search too low, or a tenant filter without an iterative scan.
+    """
+    short = [
+        (item.tenant, len(ranking.keys))
+        for item, ranking in zip(items, found, strict=True)
+        if isinstance(ranking, Ranking) and len(ranking.keys) < run.k
+    ]
+    if not short or run.settings["strategy"]["kind"] != "vector":
+        return 0
+    table = ctx.corpus_table(CorpusSettings.model_validate(run.settings["corpus"]))
+    sizes = tenant_sizes(ctx.corpus(), table)
+    whole = sum(sizes.values())
+    searched = [(sizes.get(tenant, 0) if tenant else whole, rows) for tenant, rows in short]
+    return sum(rows < min(run.k, chunks) for chunks, rows in searched)
+
+
 def _rows(
     items: Sequence[GoldenItem], found: Sequence[Ranking | Failure], scores: Scores
 ) -> list[ResultRow]:
     rows = []
     for i, item in enumerate(items):
         outcome, result = scores.outcomes[i], found[i]
-        failed = outcome is Outcome.FAILED and isinstance(result, Failure)
         rows.append(
             ResultRow(
                 position=item.position,
@@ -110,10 +125,14 @@ def _rows(
                 measured=_list(scores.values[i]) if outcome is Outcome.SCORED else None,
                 first_rank=scores.first_ranks[i],
                 missing=scores.missing[i],
-                error=result.reason if failed else None,
+                error=_reason(result) if outcome is Outcome.FAILED else None,
             )
         )
     return rows
+
+
+def _reason(result: Ranking | Failure) -> str | None:
+    return result.reason if isinstance(result, Failure) else None
 
 
 def _list(values: Any) -> list[float]:  # noqa: ANN401 - a row of a numpy matrix

@@ -52,7 +52,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.by_category = _groups(session, found, "category")
     run.by_tenant = _groups(session, found, "tenant")
     stats = results.shard_stats(session, run.id)
-    run.facts = results.facts(session, run.id)
+    run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
     run.latency = _latency(stats)
     run.cost = _cost(stats)
     judgement = _judge(session, found, aggregate)

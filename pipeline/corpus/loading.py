@@ -16,6 +16,7 @@ from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.languages import available_text_configs, text_config
 from pipeline.corpus.reading import Chunk
 from pipeline.errors import InputError
+from pipeline.golden.text import is_blank
 from pipeline.types import Failure, FloatMatrix
 
 Embed = Callable[[Sequence[str]], tuple[FloatMatrix, Mapping[int, Failure]]]
@@ -36,6 +37,7 @@ _STAGING = """
     TRUNCATE pg_temp.incoming, pg_temp.embedded"""
 
 # A chunk is embedded when neither the file nor the table has the model's vector of its content.
+# LIMIT keeps each lookup in the index: a join would read the whole table for every batch.
 _CHANGES = sql.SQL("""
     SELECT position, is_new, to_embed FROM (
         SELECT position, stored.document_id IS NULL AS is_new,
@@ -47,7 +49,9 @@ _CHANGES = sql.SQL("""
                 IS DISTINCT FROM (stored.content_hash, stored.tenant, stored.language,
                     stored.text_config::text, stored.embedding_model)
                 OR new.embedding <> stored.embedding AS differs
-        FROM pg_temp.incoming AS new LEFT JOIN {chunks} AS stored USING (document_id, chunk_index)
+        FROM pg_temp.incoming AS new LEFT JOIN LATERAL (
+            SELECT * FROM {chunks} AS chunk WHERE chunk.document_id = new.document_id
+                AND chunk.chunk_index = new.chunk_index LIMIT 1) AS stored ON true
     ) AS compared WHERE is_new OR to_embed OR differs ORDER BY position""")
 
 # A chunk that is neither blank nor embedded anew keeps the vector it has.
@@ -156,7 +160,7 @@ class _Loader:
     def _stage(self, batch: Sequence[Chunk]) -> None:
         """Copy a batch into the temporary table, positions from 0."""
         self._conn.execute(_STAGING)
-        types = "int4 text int4 text text text text bytea text vector".split()
+        types = ["int4", "text", "int4", "text", "text", "text", "text", "bytea", "text", "vector"]
         rows = (
             (
                 position,
@@ -179,8 +183,7 @@ class _Loader:
         vectors, failures = self._embed([chunk.content for chunk in chunks])
         for number, failure in sorted(failures.items()):
             raise InputError(
-                f"chunk {chunks[number].key} got no vector from model {self._model}: "
-                f"{failure.reason}"
+                f"chunk {chunks[number].key}: no vector from model {self._model}: {failure.reason}"
             )
         self._copy("embedded", ["int4", "vector"], zip(positions, vectors, strict=True))
 
@@ -207,7 +210,7 @@ class _Loader:
         """Return what the chunk's vector comes from; None: blank, it has none."""
         if chunk.embedding is not None:
             return FROM_FILE
-        return self._model if chunk.content.strip() else None
+        return None if is_blank(chunk.content) else self._model
 
 
 def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:

@@ -1,12 +1,9 @@
 """Chunks from a JSON Lines file, plain or gzipped, one at a time."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +18,8 @@ from pydantic import (
 )
 
 from pipeline.errors import InputError
+from pipeline.golden.lines import read_lines
+from pipeline.golden.text import is_blank
 from pipeline.types import make_key
 
 MAX_CHUNK_INDEX = 2**31 - 1
@@ -28,10 +27,6 @@ MAX_CHUNK_INDEX = 2**31 - 1
 
 MAX_ID_BYTES = 2000
 """An entry of a PostgreSQL index holds 2,704 bytes at most, document id and index together."""
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ def _number_as_text(value: object) -> object:
 
 
 def _blank_as_none(value: object) -> object:
-    return None if isinstance(value, str) and not value.strip() else _number_as_text(value)
+    return None if isinstance(value, str) and is_blank(value) else _number_as_text(value)
 
 
 def _storable(text: str) -> str:
@@ -66,7 +61,7 @@ def _storable(text: str) -> str:
 
 
 def _indexable(text: str) -> str:
-    if not text.strip():
+    if is_blank(text):
         raise ValueError("is blank")
     if len(text.encode()) > MAX_ID_BYTES:
         raise ValueError(f"is longer than {MAX_ID_BYTES} bytes")
@@ -108,14 +103,14 @@ def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
     file without chunks.
     """
     first_lines: dict[str, int] = {}
-    for number, line in _numbered_lines(path):
+    for number, line in read_lines(path):
         try:
             chunk = _parse(line, dimensions)
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: {_reason(error)}") from error
+            raise InputError(f"{path}:{number}: {_reason(error)}") from error
         first = first_lines.setdefault(chunk.key, number)
         if first != number:
-            raise InputError(f"{path}, line {number}: key {chunk.key!r} is on line {first} already")
+            raise InputError(f"{path}:{number}: key {chunk.key!r} is on line {first} already")
         if dimensions is None and chunk.embedding is not None:
             dimensions = len(chunk.embedding)
         yield chunk
@@ -128,49 +123,12 @@ def count_chunks(path: Path) -> int:
 
     Raises InputError where the file cannot be read.
     """
-    return sum(1 for _ in _numbered_lines(path))
+    return sum(1 for _ in read_lines(path))
 
 
-def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers from 1."""
-    with _opened(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = raw.strip()
-            if number == 1:
-                line = line.removeprefix(_BYTE_ORDER_MARK)
-                _check_first(line, path)
-            if line:
-                yield number, line
-
-
-def _check_first(line: bytes, path: Path) -> None:
-    """Refuse by name the files that are often mistaken for JSON Lines."""
-    if line.startswith(_LFS_POINTER):
-        raise InputError(f"{path} is a Git LFS pointer, not the data: run `git lfs pull` beside it")
-    if line.startswith(b"["):
-        raise InputError(f"{path} is a JSON array: expected JSON Lines, one object a line")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, unpacking gzip whatever its name, and map what reading it can raise."""
-    try:
-        with ExitStack() as stack:
-            stream: IO[bytes] = stack.enter_context(path.open("rb"))
-            packed = stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-            stream.seek(0)
-            if packed:
-                stream = cast("IO[bytes]", stack.enter_context(gzip.open(stream)))
-            yield stream
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} is a damaged gzip file: {error}") from error
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _parse(line: bytes, dimensions: int | None) -> Chunk:
+def _parse(line: str, dimensions: int | None) -> Chunk:
     """Make a chunk of a line, or raise ValueError with the reason."""
-    record = _Record.model_validate_json(line)
+    record = _Record.model_validate_json(line.rstrip())
     return Chunk(
         document_id=record.document_id,
         chunk_index=record.chunk_index,
@@ -200,13 +158,16 @@ def _reason(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first: Any = error.errors(include_url=False)[0]
-    if first["type"] == "value_error":
-        message = str(first["ctx"]["error"])
-    elif first["type"] == "missing":
-        message = "is missing"
-    else:
-        message = (
-            first["msg"].replace("Input should be", "must be").replace("line 1 column", "column")
-        )
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where} {message}" if where else message
+    match first["type"]:
+        case "value_error":
+            message = str(first["ctx"]["error"])
+        case "missing":
+            message = "is missing"
+        case "json_invalid":
+            fault = str(first["ctx"]["error"]).replace("line 1 column", "column")
+            return f"not valid JSON ({fault}): expected one object a line"
+        case "model_type":
+            return "not a JSON object: expected one a line"
+        case _:
+            message = first["msg"].replace("Input should be", "must be")
+    return f"{'.'.join(map(str, first['loc']))} {message}"

@@ -34,8 +34,21 @@ class Embedder(Protocol):
 
 def usable(vectors: FloatMatrix) -> NDArray[np.bool_]:
     """Return, for each row, whether it is a vector that a search can use: finite and not zero."""
-    finite: NDArray[np.bool_] = np.isfinite(vectors).all(axis=1)
-    return finite & vectors.any(axis=1)
+    return np.array(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1), dtype=np.bool_)
+
+
+def check_shape(vectors: FloatMatrix, n: int, model: str, dimensions: int | None) -> None:
+    """Raise PermanentError unless the shape of `vectors` is (n, dimensions).
+
+    None stands for any number of dimensions; rows that no search can use may have any number.
+    """
+    if len(vectors) != n:
+        raise PermanentError(f"{model} returned {len(vectors)} vectors for {n} texts")
+    if dimensions not in {None, vectors.shape[1]} and usable(vectors).any():
+        raise PermanentError(
+            f"{model} returned vectors of {vectors.shape[1]} dimensions where {dimensions} were "
+            "expected: check embedding.model and embedding.dimensions"
+        )
 
 
 def check(
@@ -43,20 +56,12 @@ def check(
 ) -> dict[int, Failure]:
     """Return position -> Failure for the rows that no search can use.
 
-    `vectors` has shape (n, d) and `ids` names the n texts in the failures. Raises PermanentError
-    when there is not one row a text, or when d is not `dimensions` (None: any will do).
+    `ids` names the n texts in the failures. Raises PermanentError as `check_shape` does.
     """
-    if len(vectors) != len(ids):
-        raise PermanentError(f"{model} returned {len(vectors)} vectors for {len(ids)} texts")
-    good = usable(vectors)
-    if dimensions is not None and good.any() and vectors.shape[1] != dimensions:
-        raise PermanentError(
-            f"{model} returned vectors of {vectors.shape[1]} dimensions where {dimensions} were "
-            "expected: check embedding.model and embedding.dimensions"
-        )
+    check_shape(vectors, len(ids), model, dimensions)
     return {
-        int(row): Failure(_what_is_wrong(vectors[row], ids[row], model))
-        for row in np.flatnonzero(~good)
+        row: Failure(_what_is_wrong(vectors[row], ids[row], model))
+        for row in np.flatnonzero(~usable(vectors)).tolist()
     }
 
 

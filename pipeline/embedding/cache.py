@@ -49,21 +49,21 @@ class Breaker:
     def __init__(self, pause: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._pause = pause
         self._clock = clock
-        self._closed_until: float | None = None
+        self._held_until: float | None = None
 
     @property
     def lets_through(self) -> bool:
         """True when a call may be tried."""
-        return self._closed_until is None or self._clock() >= self._closed_until
+        return self._held_until is None or self._clock() >= self._held_until
 
     def succeeded(self) -> None:
         """Take note of a call that worked."""
-        self._closed_until = None
+        self._held_until = None
 
     def failed(self) -> bool:
         """Take note of a call that failed; return whether the one before had worked."""
-        first = self._closed_until is None
-        self._closed_until = self._clock() + self._pause
+        first = self._held_until is None
+        self._held_until = self._clock() + self._pause
         return first
 
 
@@ -99,8 +99,8 @@ class VectorCache:
         value found (0: none).
         """
         values: list[bytes | None] = []
-        for some in _slices(texts):
-            values += self._read(some)
+        for part in _parts(len(texts)):
+            values += self._read(texts[part])
         return _decoded(values, self._dimensions)
 
     def _read(self, texts: Sequence[str]) -> list[bytes | None]:
@@ -117,9 +117,8 @@ class VectorCache:
     def set_many(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
         """Store the vectors, shape (n, d), of the n texts."""
         stored = np.ascontiguousarray(vectors, dtype="<f4")
-        for start in range(0, len(texts), KEYS_PER_CALL):
-            end = start + KEYS_PER_CALL
-            self._write(texts[start:end], stored[start:end])
+        for part in _parts(len(texts)):
+            self._write(texts[part], stored[part])
 
     def _write(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
         if not self.keeps:
@@ -142,9 +141,9 @@ class VectorCache:
             _log.warning(event, error=type(error).__name__, reason=str(error))
 
 
-def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), KEYS_PER_CALL):
-        yield texts[start : start + KEYS_PER_CALL]
+def _parts(n: int) -> Iterator[slice]:
+    for start in range(0, n, KEYS_PER_CALL):
+        yield slice(start, start + KEYS_PER_CALL)
 
 
 def _decoded(
@@ -154,10 +153,11 @@ def _decoded(
     if dimensions is None:
         dimensions = next((len(v) // _FLOAT_BYTES for v in values if v), 0)
     size = dimensions * _FLOAT_BYTES
-    found = np.array([v is not None and len(v) == size > 0 for v in values], dtype=np.bool_)
-    packed = b"".join(v for v in values if v is not None and len(v) == size)
+    kept = [v if v and len(v) == size else None for v in values]
+    found = np.array([v is not None for v in kept], dtype=np.bool_)
+    packed = np.frombuffer(b"".join(v for v in kept if v is not None), dtype="<f4")
     vectors = np.full((len(values), dimensions), np.nan, dtype=np.float32)
-    vectors[found] = np.frombuffer(packed, dtype="<f4").reshape(-1, dimensions or 1)
+    vectors[found] = packed.reshape(int(found.sum()), dimensions)
     found &= usable(vectors)
     vectors[~found] = np.nan
     return vectors, found

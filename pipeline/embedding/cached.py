@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.embedding.base import Embedder, check, usable
+from pipeline.embedding.base import Embedder, check, check_shape, usable
 from pipeline.embedding.cache import VectorCache
 from pipeline.types import Failure, FloatMatrix
 
@@ -62,11 +62,11 @@ class CachedEmbedder:
         _, found = self._cache.get_many(distinct)
         if self._cache.keeps:
             self.stats.hits += int(found.sum())
-            self._embed_and_store([distinct[i] for i in np.flatnonzero(~found)])
+            self._embed_and_store([distinct[i] for i in np.flatnonzero(~found).tolist()])
 
     def _vectors_of(self, distinct: Sequence[str]) -> FloatMatrix:
         vectors, found = self._cache.get_many(distinct)
-        missing = np.flatnonzero(~found)
+        missing = np.flatnonzero(~found).tolist()
         self.stats.hits += int(found.sum())
         fresh = self._embed_and_store([distinct[i] for i in missing])
         if not found.any():
@@ -85,7 +85,7 @@ class CachedEmbedder:
         self.stats.misses += len(texts)
         self.stats.calls += 1
         vectors = self._embedder.embed(texts)
-        failures = check(vectors, texts, self.model, self.dimensions)
-        good = [i for i in range(len(texts)) if i not in failures]
+        check_shape(vectors, len(texts), self.model, self.dimensions)
+        good = np.flatnonzero(usable(vectors)).tolist()
         self._cache.set_many([texts[i] for i in good], vectors[good])
         return vectors

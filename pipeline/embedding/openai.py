@@ -14,10 +14,11 @@ from pipeline.embedding.openai_replies import (
     MalformedReplyError,
     Vector,
     asked_wait,
+    in_one_line,
     is_too_large,
     is_transient,
-    quote,
     refusal,
+    said_by,
     vectors_in,
 )
 from pipeline.embedding.packing import pack
@@ -73,7 +74,7 @@ class OpenAIEmbedder:
                 f"{self._address.host} returned vectors of different lengths for {self.model}: "
                 + ", ".join(map(str, sorted(lengths)))
             )
-        vectors = np.full((len(texts), *(lengths or {0})), np.nan, dtype=np.float32)
+        vectors = np.full((len(texts), max(lengths, default=0)), np.nan, dtype=np.float32)
         for i, vector in zip(wanted, found, strict=True):
             if vector is not None:
                 vectors[i] = vector
@@ -116,7 +117,7 @@ class OpenAIEmbedder:
             return await self._request(client, texts)
         except _TooLargeError as error:
             if len(texts) == 1:
-                _log.warning("text_too_long_to_embed", model=self.model, server=str(error))
+                _log.warning("text_too_long_to_embed", model=self.model, reason=str(error))
                 return [None]
         half = len(texts) // 2
         first = await self._request_or_split(client, texts[:half])
@@ -144,8 +145,8 @@ class OpenAIEmbedder:
 
     def _backoff(self, tries: int) -> float:
         """Return the seconds to wait after so many tries: doubling, with half of it random."""
-        longest = min(self._first_wait * 2 ** (tries - 1), self._settings.max_wait)
-        return longest * _random.uniform(0.5, 1.0)
+        longest = min(self._first_wait * 2.0 ** (tries - 1), self._settings.max_wait)
+        return longest * (1 + _random.random()) / 2
 
     async def _try_once(self, client: AsyncOpenAI, texts: Sequence[str]) -> list[Vector]:
         """Map the SDK's errors to ours."""
@@ -161,14 +162,15 @@ class OpenAIEmbedder:
             waited = f"did not answer within {self._settings.timeout:g} s"
             raise TransientError(self._in_words(waited)) from None
         except APIConnectionError as error:
-            fault = f"cannot be reached ({error.__cause__ or error}): check embedding.base_url"
-            raise TransientError(self._in_words(fault)) from error
+            fault = in_one_line(str(error.__cause__ or error), self._key)
+            unreachable = f"cannot be reached ({fault}): check embedding.base_url"
+            raise TransientError(self._in_words(unreachable)) from None
         except APIStatusError as error:
-            raise self._mapped(error) from error
+            raise self._mapped(error) from None  # a traceback would quote the server, key and all
         return vectors_in(reply.content, len(texts))
 
     def _mapped(self, error: APIStatusError) -> Exception:
-        said = quote(error, self._key)
+        said = in_one_line(said_by(error), self._key)
         if is_too_large(error):
             return _TooLargeError(said)
         if is_transient(error):
@@ -176,7 +178,7 @@ class OpenAIEmbedder:
                 self._in_words(f"answered {error.status_code}: {said}"),
                 retry_after=asked_wait(error.response.headers),
             )
-        return refusal(error, self._address.host, self.model, self._key)
+        return refusal(error, self._address.host, self.model, said)
 
     def _in_words(self, what: str) -> str:
         return f"embedding server {self._address.host} {what}"

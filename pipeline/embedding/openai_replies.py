@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from pipeline.errors import PermanentError
 Vector = NDArray[np.float32]
 """Shape (dimensions,)."""
 
-_TRANSIENT = {408, 409, 429}
+_TRANSIENT = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
 _NO_QUOTA = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _LONGEST_QUOTE = 200
 _ONE_DAY = 86_400.0
@@ -51,10 +52,12 @@ def vectors_in(body: bytes, count: int) -> list[Vector]:
     try:
         items = json.loads(body)["data"]
         found = {item["index"]: _vector(item["embedding"]) for item in items}
-    except (KeyError, TypeError, ValueError) as error:
-        raise MalformedReplyError("it is not an embedding response") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise MalformedReplyError("not a list of embeddings") from error
     if len(items) != count or found.keys() != set(range(count)):
-        raise MalformedReplyError(f"it holds {len(items)} vectors for {count} texts")
+        raise MalformedReplyError(
+            f"{len(items)} vectors, not one for each of the {count} texts by index"
+        )
     return [found[i] for i in range(count)]
 
 
@@ -70,15 +73,17 @@ def _vector(value: Any) -> Vector:  # noqa: ANN401 - JSON
 
 def is_too_large(error: APIStatusError) -> bool:
     """Return whether fewer or shorter texts would have been taken."""
-    said = _said(error)
+    said = said_by(error)
     match error.status_code:
-        case 413:
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return True
-        case 400 | 422:
+        case HTTPStatus.BAD_REQUEST | HTTPStatus.UNPROCESSABLE_ENTITY:
             return _TOO_LARGE.search(said) is not None
-        case 429:  # more tokens in one request than the account may use in a minute
+        case (
+            HTTPStatus.TOO_MANY_REQUESTS
+        ):  # more tokens in one request than the account may use in a minute
             return "request too large" in said.lower()
-        case 500:  # llama.cpp
+        case HTTPStatus.INTERNAL_SERVER_ERROR:  # llama.cpp
             return "too large to process" in said.lower()
         case _:
             return False
@@ -87,29 +92,30 @@ def is_too_large(error: APIStatusError) -> bool:
 def is_transient(error: APIStatusError) -> bool:
     """Return whether the same request may work later."""
     status = error.status_code
-    return (status in _TRANSIENT or status >= 500) and not _is_out_of_quota(error)
+    asks_for_patience = status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return asks_for_patience and not _is_out_of_quota(error)
 
 
 def _is_out_of_quota(error: APIStatusError) -> bool:
     # Not by the message: Gemini's says "exceeded your current quota" of a limit per minute.
-    return error.status_code == 402 or not _NO_QUOTA.isdisjoint({error.code, str(error.type)})
+    named = {error.code, str(error.type)}
+    return error.status_code == HTTPStatus.PAYMENT_REQUIRED or not _NO_QUOTA.isdisjoint(named)
 
 
-def refusal(error: APIStatusError, host: str, model: str, key: str) -> PermanentError:
-    """Return the error for a refusal that waiting does not cure, in one line, without the key."""
+def refusal(error: APIStatusError, host: str, model: str, said: str) -> PermanentError:
+    """Return the error for a refusal that waiting does not cure; `said` quotes the server."""
     status = error.status_code
-    said = quote(error, key)
     if _is_out_of_quota(error):
         return PermanentError(
             f"the account of OPENAI_API_KEY has no quota left at {host} ({status}): "
             "add credit or raise its limit"
         )
     match status:
-        case 401:
+        case HTTPStatus.UNAUTHORIZED:
             return PermanentError(f"OPENAI_API_KEY is not accepted by {host} (401)")
-        case 403:
+        case HTTPStatus.FORBIDDEN:
             return PermanentError(f"OPENAI_API_KEY may not use {model} at {host} (403): {said}")
-        case 404:
+        case HTTPStatus.NOT_FOUND:
             return PermanentError(
                 f"{host} does not know {model}, or has no embeddings at this address (404): check "
                 f"embedding.model and embedding.base_url: {said}"
@@ -118,14 +124,14 @@ def refusal(error: APIStatusError, host: str, model: str, key: str) -> Permanent
             return PermanentError(f"{host} refuses to embed with {model} ({status}): {said}")
 
 
-def quote(error: APIStatusError, key: str) -> str:
-    """Return what the server said, on one line, shortened, with the key blotted out."""
-    said = " ".join(_said(error).replace(key, "***").split())
-    return said if len(said) <= _LONGEST_QUOTE else said[:_LONGEST_QUOTE] + "..."
+def in_one_line(said: str, key: str) -> str:
+    """Return a foreign message on one line, shortened, with the key blotted out."""
+    line = " ".join(said.replace(key, "***").split())
+    return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE] + "..."
 
 
-def _said(error: APIStatusError) -> str:
-    """Return the server's own words; `body` is what its JSON holds under "error", if anything."""
+def said_by(error: APIStatusError) -> str:
+    """Return the server's own words, which servers put in several places."""
     match error.body:
         case {"message": str(words)} | {"detail": str(words)} | str(words):
             return words

@@ -52,7 +52,7 @@ def _parsed(text: str) -> dict[str, object]:
         value = _DECODER.decode(text.rstrip())
     except json.JSONDecodeError as error:
         raise InputError(
-            f"invalid JSON at column {error.pos + 1}: {error.msg} (each line is one JSON object)"
+            f"invalid JSON at column {error.colno}: {error.msg} (each line is one JSON object)"
         ) from None
     except RecursionError:
         raise InputError("the JSON is nested too deeply") from None
@@ -77,11 +77,11 @@ def _refuse_constant(name: str) -> NoReturn:
     raise InputError(f"{name} is not JSON: write a number")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+
+
 def _line_of(question: Question) -> bytes:
     return json.dumps(_record_of(question), ensure_ascii=False).encode() + b"\n"
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
 
 
 def _record_of(question: Question) -> dict[str, object]:

@@ -64,8 +64,8 @@ def _refuse_unknown(record: Mapping[str, object]) -> None:
     if unknown is None:
         return
     close = get_close_matches(unknown, FIELDS, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    raise InputError(f"unknown field {quoted(unknown)}: {hint}Allowed are {', '.join(FIELDS)}")
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    raise InputError(f"unknown field {quoted(unknown)}{hint}: allowed are {', '.join(FIELDS)}")
 
 
 def _question_text(record: Mapping[str, object]) -> str:

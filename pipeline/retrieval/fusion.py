@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pipeline.types import Ranking
 
 
-def fuse(
-    rankings: Sequence[Ranking], weights: Sequence[float], rrf_k: int, limit: int
-) -> Ranking:
+def fuse(rankings: Sequence[Ranking], weights: Sequence[float], rrf_k: int, limit: int) -> Ranking:
     """Fuse rankings: score(key) = sum over rankings of weight / (rrf_k + rank), rank from 1.
 
     A ranking that lacks a key adds nothing to it; one that holds it twice counts its first rank.

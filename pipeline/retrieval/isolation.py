@@ -6,7 +6,8 @@ that causes it, which becomes a Failure; the others keep their rankings.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -30,23 +31,35 @@ _ONE_QUESTION = (
 )
 
 
-def groups(
-    positions: Iterable[int], group_of: Callable[[int], Group], size: int
-) -> Iterator[tuple[Group, list[int]]]:
-    """Yield the positions of each group, at most `size` at a time."""
+def ask_in_groups(
+    positions: Iterable[int],
+    group_of: Callable[[int], Group],
+    size: int,
+    ask: Callable[[Group, Sequence[int]], list[Ranking]],
+) -> dict[int, Ranking | Failure]:
+    """Ask for the questions at these positions of one batch, a group and `size` at a time.
+
+    `ask` gets a group and positions of its questions; it returns a ranking each, in order.
+    Returns position -> ranking, or the Failure of a question that could not be asked even alone.
+
+    Raises what `ask` raises and what is not about one question: TransientError after more timeouts
+    than single questions explain, CorpusError where the stored vectors are not of one length.
+    """
     members: defaultdict[Group, list[int]] = defaultdict(list)
     for position in positions:
         members[group_of(position)].append(position)
+    isolation = _Isolation()
+    answers: dict[int, Ranking | Failure] = {}
     for group, together in members.items():
         for start in range(0, len(together), size):
-            yield group, together[start : start + size]
+            some = together[start : start + size]
+            found = isolation.answers(partial(ask, group), some)
+            answers.update(zip(some, found, strict=True))
+    return answers
 
 
-class Isolation:
-    """Asks for the rankings of questions, in halves where they cannot be asked together.
-
-    One object serves one batch: it counts the batch's timeouts.
-    """
+class _Isolation:
+    """Asks in halves what cannot be asked together, and counts a batch's timeouts."""
 
     def __init__(self) -> None:
         self._timeouts = 0
@@ -54,15 +67,10 @@ class Isolation:
     def answers(
         self, ask: Callable[[Sequence[int]], list[Ranking]], positions: Sequence[int]
     ) -> list[Ranking | Failure]:
-        """Return what `ask` returns for these positions, with a Failure where it cannot.
-
-        `ask` returns one ranking a position, in order. Raises TransientError after more timeouts
-        than single questions explain, CorpusError where the stored vectors are not of one length.
-        """
         try:
             return [*ask(positions)]
         except _ONE_QUESTION as error:
-            self._concerns_one_question(error)
+            self._check_cause(error)
             if len(positions) == 1:
                 return [Failure(_reason(error))]
         middle = len(positions) // 2
@@ -71,8 +79,8 @@ class Isolation:
             *self.answers(ask, positions[middle:]),
         ]
 
-    def _concerns_one_question(self, error: Exception) -> None:
-        """Raise where the error is not about a question after all."""
+    def _check_cause(self, error: Exception) -> None:
+        """Raise where the error is not about one question after all."""
         if isinstance(error, psycopg.errors.QueryCanceled):
             self._timeouts += 1
             if self._timeouts > MAX_TIMEOUTS:

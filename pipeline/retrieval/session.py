@@ -8,6 +8,7 @@ from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.table import CorpusTable
+from pipeline.errors import CorpusError
 from pipeline.types import Ranking
 
 STATEMENT_TIMEOUT = 60.0
@@ -31,6 +32,8 @@ FROM unnest(%s::text[], %s::text[]) AS setting(name, value)"""
 class CorpusSession:
     """A connection in autocommit mode, the corpus table behind it, and the time a search gets.
 
+    `text_config`: the setting [corpus] text_config, for questions without a language.
+    `fingerprint` identifies the corpus's content: what was counted of it is kept under that name.
     `statement_timeout`: seconds that a full statement may take; one that holds a share of the
     questions gets that share, five seconds at least. `place` names the table, its database and
     server, without user or password, for error messages.
@@ -40,14 +43,34 @@ class CorpusSession:
         self,
         conn: psycopg.Connection[Any],
         table: CorpusTable,
+        *,
+        text_config: str | None = None,
+        fingerprint: str = "",
         statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
         self.conn = conn
         self.table = table
+        self.text_config = text_config
+        self.fingerprint = fingerprint
         self.statement_timeout = statement_timeout
         with corpus_errors(f"search {table}"):
             info = conn.info
             self.place = f"{table} in database {info.dbname} at {info.host}:{info.port}"
+
+    def within(self, tenant: str | None) -> sql.Composable:
+        """Return the condition, behind an AND, that keeps the alias `c` within a tenant.
+
+        Its parameter is `tenant`; empty for None: the whole corpus. Raises CorpusError where the
+        corpus has no tenant column.
+        """
+        if tenant is None:
+            return sql.SQL("")
+        if not self.table.has("tenant"):
+            raise CorpusError(
+                f"a question has the tenant {tenant!r}, but {self.table} has no tenant column; "
+                f"name it in [corpus] tenant"
+            )
+        return sql.SQL("AND {} = %(tenant)s").format(self.table.column("tenant", "c"))
 
     def fetch(
         self,

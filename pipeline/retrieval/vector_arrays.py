@@ -65,7 +65,7 @@ class _Dumper(Dumper):
             ]
         )
         buffer = np.empty(_HEADER.size + count * element.itemsize, dtype=np.uint8)
-        _HEADER.pack_into(buffer, 0, 1, 0, self.item_oid, count, 1)
+        _HEADER.pack_into(buffer.data, 0, 1, 0, self.item_oid, count, 1)
         elements = buffer[_HEADER.size :].view(element)
         elements["length"] = element.itemsize - 4
         elements["dimensions"] = dimensions

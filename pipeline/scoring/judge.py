@@ -45,7 +45,7 @@ class Scores:
     expected: list[dict[str, int]]
 
 
-def score(  # noqa: PLR0913 - keywords only, each a setting that the run stores
+def score(
     questions: Sequence[Judged],
     results: Sequence[Ranking | Failure],
     *,

@@ -18,17 +18,14 @@ def lay_out(
         [judgments.get(key, _UNJUDGED) for key in ranking]
         for judgments, ranking in zip(expected, rankings, strict=True)
     ]
-    positive = [
-        sorted([grade for grade in judgments.values() if grade > 0], reverse=True)
-        for judgments in expected
-    ]
-    relevant = [sum([grade >= threshold for grade in ordered]) for ordered in positive]
+    widest = max((len(judgments) for judgments in expected), default=0)
+    to_find = _padded([list(judgments.values()) for judgments in expected], max(k, widest), 0.0)
     return GradeTable(
         grades=_padded(grades, k, _UNJUDGED),
         repeated=_repeated(rankings, k),
-        ideal=_padded([ordered[:k] for ordered in positive], k, 0.0),
+        ideal=-np.sort(-to_find.clip(min=0.0), axis=1)[:, :k],
         returned=np.array([len(ranking) for ranking in rankings], np.int64),
-        relevant=np.array(relevant, np.int64),
+        relevant=np.count_nonzero(to_find >= threshold, axis=1),
         threshold=threshold,
     )
 

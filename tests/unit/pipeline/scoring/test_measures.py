@@ -74,8 +74,9 @@ def test_k_is_recorded_also_when_it_is_no_cutoff() -> None:
     assert {measure.k for measure in measures_for(7, (1, 10))} == {1, 7}
 
 
-def test_repeated_and_unordered_cutoffs_change_nothing() -> None:
-    assert measures_for(10, (5, 1, 5, 3)) == measures_for(10, (1, 3, 5))
+def test_cutoffs_are_recorded_ascending_and_once() -> None:
+    cutoffs = [measure.k for measure in measures_for(10, (5, 1, 5, 3)) if measure.name == "hit"]
+    assert cutoffs == [1, 3, 5, 10]
 
 
 def test_exponential_ndcg_is_recorded_on_request_after_ndcg() -> None:

@@ -1,0 +1,196 @@
+"""`recallwatch demo`: the main job on real input, and a planted regression being caught."""
+
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from cli.context import Context, pass_context
+from cli.lazy import examples
+from cli.output import Column, progress, table
+from cli.servers import Opened, open_servers
+from db.runs import RunContext
+from pipeline.errors import UnmeasuredError
+from pipeline.types import Verdict
+
+STRATEGIES = ("vector", "fulltext", "hybrid")
+METRICS = ("hit", "recall", "mrr", "ndcg")
+GOLDEN = Path(__file__).parent / "golden.jsonl"
+SHOWN_LOST = 6
+
+CONFIG = """\
+# Written by `recallwatch demo`: its servers, its data, the defaults for all else.
+state_dir = "."
+"""
+
+OVERRIDES = ("DATABASE_URL", "CORPUS_URL", "REDIS_URL")
+
+
+@click.command(epilog=examples("recallwatch demo"))
+@pass_context
+def demo(context: Context) -> None:
+    """Evaluate search over Python's own documentation, break it, and see it caught.
+
+    The corpus is the documentation of the standard library, read from this interpreter; the 120+
+    questions were written and checked by hand. Everything runs on servers of its own under
+    .recallwatch/demo, made anew each time; your settings and data are not touched.
+    """
+    console = context.console
+    with _own_settings(context.settings.state_dir / "demo") as own, open_servers(own) as opened:
+        chunks, documents = _load(opened)
+        console.print(f"1. Corpus: {chunks:,} chunks of {documents:,} documented Python objects.")
+        size = _import(opened)
+        console.print(f"2. Golden set: {size} questions with the chunks that answer them.\n")
+        console.print("3. Evaluate three ways to search, each a run through the queue:\n")
+        before = _evaluate(opened)
+        console.print(_summary(before))
+        spoiled = _plant(opened)
+        console.print(
+            f"4. A re-index goes wrong: {spoiled:,} chunks, a third of the documents, are embedded"
+            " from\n   their first words only. Every chunk is still there, and its text is right.\n"
+        )
+        console.print("5. Evaluate again, as the weekly schedule or CI would:\n")
+        after = _evaluate(opened)
+        _print_verdicts(own, opened, after)
+    _check(before, after)
+    console.print(
+        "\nCaught: vector and hybrid regressed, full text did not, and the corpus says why:"
+        "\nits texts are unchanged, its vectors are not. `recallwatch eval` would have ended"
+        "\nwith exit code 1.\n\n"
+        "Next: recallwatch init, then corpus load, golden import and eval with your own data."
+    )
+
+
+@contextmanager
+def _own_settings(folder: Path) -> Iterator[Context]:
+    """Give a context with the demo's settings only, in a clean folder of its own."""
+    _remove(folder)
+    folder.mkdir(parents=True)
+    config = folder / "recallwatch.toml"
+    config.write_text(CONFIG, encoding="utf-8")
+    kept = dict(os.environ)
+    for name in kept:
+        if name in OVERRIDES or name.startswith("RECALLWATCH_"):
+            del os.environ[name]
+    try:
+        yield Context(config_path=config)
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+def _remove(folder: Path) -> None:
+    """Clear what an earlier demo left, its servers included if it was killed."""
+    from cli.embedded.stack import open_stack
+
+    if folder.exists():
+        with open_stack(folder, postgres=False, valkey=False):
+            pass
+        shutil.rmtree(folder)
+
+
+def _load(opened: Opened) -> tuple[int, int]:
+    """Load the standard library's documentation; return chunks and documents."""
+    from cli.demo.corpus import standard_library_chunks
+    from pipeline.corpus.loading import load
+    from pipeline.corpus.reading import Chunk
+    from pipeline.corpus.statistics import show
+
+    chunks = [Chunk(**record) for record in standard_library_chunks()]
+    embedder = opened.work.embedder()
+    with progress("loading", len(chunks)) as bar:
+        load(
+            opened.work.corpus(), chunks, embedder.embed, model=embedder.model,
+            dimensions=embedder.dimensions or 0, on_progress=bar.advance,
+        )  # fmt: skip
+    summary = show(opened.work.corpus(), opened.work.corpus_table())
+    return summary.chunks, summary.documents
+
+
+def _import(opened: Opened) -> int:
+    from db import golden
+    from pipeline.golden.duplicates import plan_import
+    from pipeline.golden.jsonl import read_questions
+
+    plan = plan_import(GOLDEN, read_questions(GOLDEN))
+    with opened.work.database.begin() as session:
+        return golden.import_questions(session, "default", plan).added
+
+
+def _evaluate(opened: Opened) -> list[RunContext]:
+    from cli.eval import follow
+    from workers.enqueue import Request, start
+
+    started = start(opened.work, Request(strategies=STRATEGIES))
+    return follow(opened, started)
+
+
+def _plant(opened: Opened) -> int:
+    """Give a third of the documents the vectors of their first words; return how many chunks."""
+    from cli.demo.corpus import first_words, standard_library_chunks
+    from pipeline.corpus.loading import load
+    from pipeline.corpus.reading import Chunk
+
+    embedder = opened.work.embedder()
+    spoiled = [r for r in standard_library_chunks() if _is_spoiled(r["document_id"])]
+    vectors, failures = embedder.embed([first_words(record["content"]) for record in spoiled])
+    chunks = [
+        Chunk(**record, embedding=vectors[i]) for i, record in enumerate(spoiled)
+        if i not in failures
+    ]  # fmt: skip
+    load(
+        opened.work.corpus(), chunks, embedder.embed, model=embedder.model,
+        dimensions=embedder.dimensions or 0,
+    )  # fmt: skip
+    return len(chunks)
+
+
+def _is_spoiled(document_id: str) -> bool:
+    """Pick a third of the documents, the same ones on every machine."""
+    return zlib.crc32(document_id.encode()) % 3 == 0
+
+
+def _summary(found: Sequence[RunContext]) -> object:
+    """Compare strategies: a row each, headline metrics at k."""
+    k = found[0].run.k
+    columns = ["strategy", *(Column(f"{name}@{k}", right=True) for name in METRICS),
+               Column("scored", right=True), "verdict"]  # fmt: skip
+    rows = []
+    for each in found:
+        metrics = each.run.metrics or {}
+        means = [f"{metrics[f'{name}@{k}']:.4f}" for name in METRICS]
+        rows.append([each.run.strategy, *means, f"{each.run.n_scored}/{each.run.size}",
+                     each.run.verdict])  # fmt: skip
+    return table(None, columns, rows)
+
+
+def _print_verdicts(context: Context, opened: Opened, found: Sequence[RunContext]) -> None:
+    """Print each run beside its reference, and the questions that the worst one lost."""
+    from cli.report import misses_table, print_run
+    from db import comparisons, runs
+
+    for each in found:
+        print_run(context.console, each)
+    worst = next(each.run for each in found if each.run.strategy == "vector")
+    if worst.compared_to is None:
+        return
+    with opened.work.database.begin() as session:
+        reference = runs.get(session, worst.compared_to).run
+        lost = comparisons.lost(session, worst, reference, limit=200)
+    title = f"\nvector lost {len(lost)} questions, among them"
+    context.console.print(misses_table(worst, islice(lost, SHOWN_LOST), title=title))
+
+
+def _check(before: Sequence[RunContext], after: Sequence[RunContext]) -> None:
+    """Raise UnmeasuredError unless the demo showed what it says it shows."""
+    verdicts = {each.run.strategy: each.run.verdict for each in after}
+    expected = {
+        "vector": Verdict.REGRESSED, "fulltext": Verdict.OK, "hybrid": Verdict.REGRESSED
+    }  # fmt: skip
+    if {each.run.verdict for each in before} != {Verdict.BASELINE} or verdicts != expected:
+        raise UnmeasuredError(f"the demo went otherwise than it should: {verdicts}")

@@ -1,0 +1,76 @@
+"""The private folder of the servers' sockets: short, wherever the project lies."""
+
+import os
+import re
+import stat
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from cli.embedded.account import ROOT, Account
+from cli.embedded.layout import user_name
+from pipeline.errors import UsageError
+
+MAX_SOCKET_BYTES = 103
+"""Longest socket path that Linux (107) and macOS (103) both take."""
+
+POSTGRES_SOCKET = ".s.PGSQL.5432"
+VALKEY_SOCKET = "redis.sock"
+
+_PRIVATE = 0o700
+_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+_FALLBACK = Path("/tmp")  # noqa: S108 - the folder made in it is private and its owner checked
+
+
+def private_folder(mark: str, account: Account) -> Path:
+    """Return the folder for the sockets of the stack `mark`, made where it is missing.
+
+    Only `account` may enter it. Raises `UsageError` where something else stands in its place.
+    """
+    folder = _base(mark) / mark
+    try:
+        folder.mkdir(mode=_PRIVATE)
+    except FileExistsError:
+        _refuse_foreign(folder, account)
+    if account.stands_in:
+        os.chown(folder, account.uid, account.gid, follow_symlinks=False)
+    account.let_reach(folder)
+    return folder
+
+
+def folder_in_use(process: psutil.Process, mark: str) -> Path | None:
+    """Return the socket folder of a server that runs, from its command line.
+
+    It may differ from `private_folder`'s: the temporary folder depends on the environment.
+    """
+    for argument in process.cmdline():
+        found = re.search(rf"(?:^|=)(/.*?/{mark})(?:/|$)", argument)
+        if found:
+            return Path(found[1])
+    return None
+
+
+def _base(mark: str) -> Path:
+    """Return the temporary folder, or /tmp where that is too long or would need quoting."""
+    base = Path(tempfile.gettempdir()).resolve()
+    longest = base / mark / POSTGRES_SOCKET
+    if len(os.fsencode(longest)) <= MAX_SOCKET_BYTES and _PLAIN.fullmatch(str(base)):
+        return base
+    return _FALLBACK.resolve()
+
+
+def _refuse_foreign(folder: Path, account: Account) -> None:
+    status = folder.lstat()
+    owners = {account.uid, ROOT} if account.stands_in else {account.uid}
+    if not stat.S_ISDIR(status.st_mode):
+        fault = "is not a folder"
+    elif status.st_uid not in owners:
+        fault = f"belongs to user {user_name(status.st_uid)}"
+    elif stat.S_IMODE(status.st_mode) != _PRIVATE:
+        fault = f"has the permissions {stat.S_IMODE(status.st_mode):o} instead of {_PRIVATE:o}"
+    else:
+        return
+    raise UsageError(
+        f"{folder}: the servers' sockets belong here, but it {fault}: remove it, or set TMPDIR"
+    )

@@ -1,0 +1,178 @@
+"""`recallwatch eval`: the main command."""
+
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from cli.context import Context, pass_context
+from cli.lazy import examples
+from cli.output import print_json
+from cli.records import run_record
+from cli.servers import Opened, open_servers
+from db.runs import RunContext
+from pipeline.types import Level, Trigger, Verdict
+from workers.context import Context as WorkContext
+from workers.enqueue import Request, StartedBatch
+from workers.enqueue import start as start_batch
+
+SHOWN_MISSES = 5
+
+EXIT_REGRESSED = 1
+EXIT_UNMEASURED = 3
+
+
+@click.command(
+    "eval",
+    epilog=examples(
+        "recallwatch eval",
+        "recallwatch eval --strategy vector --strategy hybrid --k 5",
+        "recallwatch eval --set faq --level document --max-drop 0.05",
+        "recallwatch eval --no-wait --json",
+    ),
+)
+@click.option(
+    "-s",
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Strategy to evaluate; repeat for several. Default: [eval] strategies.",
+)
+@click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set.")
+@click.option("-k", "--k", type=int, help="How many results count. Default: [eval] k.")
+@click.option(
+    "--level",
+    type=click.Choice([level.value for level in Level]),
+    help="Score chunks or documents. Default: [eval] level.",
+)
+@click.option(
+    "--max-drop",
+    type=float,
+    metavar="SHARE",
+    help="Largest drop that still passes. Default: [gate] max_drop.",
+)
+@click.option(
+    "--misses",
+    type=click.IntRange(0),
+    default=SHOWN_MISSES,
+    show_default=True,
+    metavar="N",
+    help="Questions without a hit to list for each strategy.",
+)
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Wait for the verdict, or only queue the runs.",
+)
+@click.option(
+    "--start/--no-start",
+    default=True,
+    show_default=True,
+    help="Start worker processes, or rely on workers that run elsewhere.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Give up waiting after this time. Default: [queue] deadline.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the run records as JSON.")
+@pass_context
+def eval_command(
+    context: Context,
+    strategies: Sequence[str],
+    set_name: str | None,
+    k: int | None,
+    level: str | None,
+    max_drop: float | None,
+    misses: int,
+    wait: bool,
+    start: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Evaluate retrieval on a golden set and compare with the last run.
+
+    Queues one run a strategy, waits for the workers, and prints each metric beside that of the
+    last run of the same set, strategy, k and level. Exit code 1 says that retrieval regressed.
+    """
+    from cli.git import current_commit
+
+    request = Request(
+        strategies=strategies or None, set_name=set_name, k=k, level=level, max_drop=max_drop,
+        trigger=Trigger.MANUAL, git_sha=current_commit(),
+    )  # fmt: skip
+    with open_servers(context) as opened:
+        started = queue(context.err, opened, request)
+        if not wait:
+            announce(context.console, started, as_json=as_json)
+            return
+        found = follow(opened, started, start=start, timeout=timeout)
+        if as_json:
+            print_json({"batch": started.batch_id, "exit_code": exit_code(found),
+                        "runs": [run_record(each) for each in found]})  # fmt: skip
+        else:
+            show(context.console, opened.work, found, misses=misses)
+    click.get_current_context().exit(exit_code(found))
+
+
+def queue(err: Console, opened: Opened, request: Request) -> StartedBatch:
+    """Start the batch and print its warnings to standard error."""
+    started = start_batch(opened.work, request)
+    for warning in started.warnings:
+        err.print(f"warning: {warning}", soft_wrap=True)
+    return started
+
+
+def announce(console: Console, started: StartedBatch, *, as_json: bool) -> None:
+    """Say what was queued."""
+    if as_json:
+        print_json({"batch": started.batch_id, "runs": started.run_ids})
+        return
+    ids = ", ".join(map(str, started.run_ids))
+    console.print(
+        f"queued run {ids} (batch {started.batch_id}, {started.size} questions each);"
+        f" see: recallwatch runs show {started.run_ids[0]}",
+        soft_wrap=True,
+    )
+
+
+def follow(
+    opened: Opened, started: StartedBatch, *, start: bool = True, timeout: float | None = None
+) -> list[RunContext]:
+    """Have workers at hand, wait for the batch and return its finished runs."""
+    from cli.waiting import Waiter
+    from cli.workers import Reviver
+    from db import runs
+
+    revive = Reviver(opened.stack, opened.work.settings) if start else None
+    if revive is not None:
+        revive()
+    seconds = timeout or opened.work.settings.queue.deadline
+    Waiter(opened.work, started.run_ids, revive, seconds).wait("evaluating")
+    with opened.work.database.begin() as session:
+        return [runs.get(session, run_id) for run_id in started.run_ids]
+
+
+def show(console: Console, work: WorkContext, found: Sequence[RunContext], *, misses: int) -> None:
+    """Print every run and its worst questions."""
+    from cli.report import misses_table, print_run
+    from db import results
+
+    for each in found:
+        print_run(console, each)
+        with work.database.begin() as session:
+            rows = results.misses(session, each.run, limit=misses) if misses else []
+        if rows:
+            title = f"without a hit at {each.run.k} (all: recallwatch runs show {each.run.id}"
+            console.print(misses_table(each.run, rows, title=f"{title} --failures)"))
+
+
+def exit_code(found: Sequence[RunContext]) -> int:
+    """Return 1 when any run regressed, else 3 when any could not be measured, else 0."""
+    verdicts = {each.run.verdict for each in found}
+    if Verdict.REGRESSED in verdicts:
+        return EXIT_REGRESSED
+    return EXIT_UNMEASURED if Verdict.UNMEASURED in verdicts else 0

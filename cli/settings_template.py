@@ -1,0 +1,78 @@
+"""The recallwatch.toml that `recallwatch init` writes, made from the settings' own models.
+
+Every setting stands there as a comment with its default, so the file changes nothing until a
+line's `# ` is taken away.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import PurePath
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from pipeline.settings import BUILT_IN, ENVIRONMENT_ONLY, Settings
+
+HEAD = """\
+# Settings of recallwatch. A line as "# key = value" shows a default (or, for what has none, an
+# example): take the "# " away to set it. Environment variables override this file: DATABASE_URL,
+# CORPUS_URL, REDIS_URL, and RECALLWATCH_<SECTION>__<KEY>, as RECALLWATCH_EVAL__K=10.
+# OPENAI_API_KEY, ANTHROPIC_API_KEY and SLACK_WEBHOOK_URL are read from the environment only.
+"""
+
+VARIANT = """\
+# Another strategy of any kind, beside these; name it in eval.strategies or with --strategy.
+# [strategies.vector-ef200]
+# kind = "vector"
+# ef_search = 200
+"""
+
+
+def settings_template() -> str:
+    """Return the text of a recallwatch.toml that loads and changes nothing."""
+    defaults = Settings()
+    fields = Settings.model_fields
+    tables = {name: getattr(defaults, name) for name in fields}
+    sections = {name: table for name, table in tables.items() if isinstance(table, BaseModel)}
+    top = [
+        _line(name, fields[name], getattr(defaults, name))
+        for name in fields
+        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies"}
+    ]
+    blocks = [
+        *(_block(name, table) for name, table in sections.items()),
+        *(_block(f"strategies.{name}", strategy) for name, strategy in BUILT_IN.items()),
+    ]
+    return "\n".join([HEAD, *top, "", *blocks, VARIANT])
+
+
+def _block(name: str, table: BaseModel) -> str:
+    """Return a table's header and its keys."""
+    return "\n".join([f"# {_purpose(table)}", f"[{name}]", *_lines(table), ""])
+
+
+def _purpose(table: BaseModel) -> str:
+    """Return the first sentence of the model's docstring."""
+    return (type(table).__doc__ or "").partition("\n")[0].strip()
+
+
+def _lines(table: BaseModel) -> Iterator[str]:
+    for name, field in type(table).model_fields.items():
+        yield _line(name, field, getattr(table, name))
+
+
+def _line(name: str, field: FieldInfo, default: object) -> str:
+    shown = default
+    if default is None:
+        (shown,) = field.examples or [name]
+    return f"# {name} = {_toml(shown)}  # {field.description}"
+
+
+def _toml(value: object) -> str:
+    """Write a value as TOML does; strings and lists are written as in JSON."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(item)}' for key, item in value.items())} }}"
+    if isinstance(value, Enum):
+        value = value.value
+    return json.dumps(str(value) if isinstance(value, PurePath) else value)

@@ -1,0 +1,221 @@
+"""What a corpus holds, counted and hashed: for `recallwatch corpus show` and for a run's record."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any, Self
+
+import psycopg
+from psycopg import sql
+
+from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.table import CorpusTable, Role
+
+EXACT_UP_TO = 200_000
+"""Chunks up to which texts and vectors are read: at 1,536 dimensions some 20 us a chunk."""
+
+_COUNTS = sql.SQL("SELECT count(*), count({embedding}) FROM {relation}")
+
+# Sums of a hash a row, so the rows' order does not matter. The key is part of what is hashed: two
+# chunks that exchange their vectors change the sum.
+_SUMS = sql.SQL("""
+    SELECT sum(hashtextextended({key} || ' ' || coalesce({content}, '') COLLATE "C", 0)),
+        sum(hashtextextended({key} || ' ' || encode(vector_send({embedding}), 'hex')
+            COLLATE "C", 0))
+    FROM {relation}""")
+
+# What is partitioned has no pages of its own, and what is not is no tree.
+_INDEXES = """
+    SELECT c.relname, am.amname,
+        (SELECT string_agg(pg_get_indexdef(i.indexrelid, n, true), ', ' ORDER BY n)
+         FROM generate_series(1, i.indnkeyatts) AS n),
+        o.opcname, i.indisvalid AND i.indisready, i.indpred IS NOT NULL,
+        am.amname IN ('hnsw', 'ivfflat') AND o.opcname = 'vector_cosine_ops'
+            AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+            AND i.indkey[0] = (SELECT attnum FROM pg_attribute
+                               WHERE attrelid = i.indrelid AND attname = %(embedding)s),
+        coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree(i.indexrelid)),
+                 pg_relation_size(i.indexrelid))::bigint
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
+    WHERE i.indrelid = to_regclass(%(relation)s) ORDER BY c.relname"""
+_TABLE_SIZE = """
+    SELECT coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(oid)),
+                    pg_total_relation_size(oid))::bigint
+    FROM pg_class WHERE oid = to_regclass(%s)"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """One index of the corpus table. `keys`: its columns or expressions; `size` in bytes.
+
+    `serves_cosine`: a search by cosine distance over all of the embeddings can use it.
+    """
+
+    name: str
+    method: str
+    keys: str
+    operator_class: str
+    valid: bool
+    partial: bool
+    serves_cosine: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSummary:
+    """What the table holds. Counts are of chunks unless their name says otherwise.
+
+    `tenants` and `languages` are empty where no column is configured; None stands for NULL.
+    `dimensions` maps a vector length to its chunks; `models` an embedding model, in the managed
+    table only. `vector_index` names an index that serves cosine searches. `size` is in bytes,
+    indexes included.
+    """
+
+    table: str
+    chunks: int
+    documents: int
+    tenants: dict[str | None, int]
+    languages: dict[str | None, int]
+    dimensions: dict[int, int]
+    models: dict[str, int]
+    missing_embeddings: int
+    blank_contents: int
+    indexes: tuple[IndexSummary, ...]
+    vector_index: str | None
+    text_search: str | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFingerprint:
+    """Counts and hashes of a corpus. `embedded`: chunks with a vector, of `dimension` numbers.
+
+    `texts` and `vectors`: 16 hexadecimal digits, equal for equal keys with equal contents or
+    vectors, in any order; None where the corpus was too large to be read.
+    """
+
+    chunks: int
+    embedded: int
+    dimension: int | None
+    texts: str | None
+    vectors: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(**value)
+
+
+@corpus_errors("describe the corpus")
+def show(conn: psycopg.Connection[Any], table: CorpusTable) -> CorpusSummary:
+    """Count the whole table, which is read in full a few times."""
+    chunks, documents, missing, blank = _counts(conn, table)
+    indexes = _indexes(conn, table)
+    return CorpusSummary(
+        table=str(table),
+        chunks=chunks,
+        documents=documents,
+        tenants=_sizes(conn, table, "tenant"),
+        languages=_sizes(conn, table, "language"),
+        dimensions=_dimensions(conn, table),
+        models=_models(conn, table),
+        missing_embeddings=missing,
+        blank_contents=blank,
+        indexes=indexes,
+        vector_index=next((index.name for index in indexes if index.serves_cosine), None),
+        text_search=table.columns.get("text_search"),
+        size=_table_size(conn, table),
+    )
+
+
+@corpus_errors("count the corpus's tenants")
+def tenant_sizes(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str | None, int]:
+    """Return tenant -> chunks, largest first; empty where no tenant column is configured."""
+    return _sizes(conn, table, "tenant")
+
+
+@corpus_errors("take the corpus's fingerprint")
+def fingerprint(
+    conn: psycopg.Connection[Any], table: CorpusTable, *, exact_up_to: int = EXACT_UP_TO
+) -> CorpusFingerprint:
+    """Count the corpus, and hash it where it has no more than `exact_up_to` chunks."""
+    pieces = {
+        "relation": table.relation,
+        "key": table.key_expression(),
+        "content": table.column("content"),
+        "embedding": table.column("embedding"),
+    }
+    chunks, embedded = conn.execute(_COUNTS.format(**pieces)).fetchone() or (0, 0)
+    texts = vectors = None
+    if chunks <= exact_up_to:
+        sums = conn.execute(_SUMS.format(**pieces)).fetchone() or (None, None)
+        texts, vectors = (_hexadecimal(total) for total in sums)
+    return CorpusFingerprint(chunks, embedded, table.dimensions, texts, vectors)
+
+
+def _counts(conn: psycopg.Connection[Any], table: CorpusTable) -> tuple[int, int, int, int]:
+    """Return the numbers of chunks, documents, missing embeddings and blank contents."""
+    row = conn.execute(
+        sql.SQL(
+            """SELECT count(*), count(DISTINCT {}), count(*) - count({}),
+                      count(*) FILTER (WHERE {} ~ '\\S' IS NOT TRUE) FROM {}"""
+        ).format(
+            table.column("document_id"),
+            table.column("embedding"),
+            table.column("content"),
+            table.relation,
+        )
+    ).fetchone()
+    return row or (0, 0, 0, 0)
+
+
+def _sizes(conn: psycopg.Connection[Any], table: CorpusTable, role: Role) -> dict[str | None, int]:
+    if not table.has(role):
+        return {}
+    return _grouped(conn, table, sql.SQL("{}::text").format(table.column(role)))
+
+
+def _dimensions(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[int, int]:
+    groups = _grouped(conn, table, sql.SQL("vector_dims({})").format(table.column("embedding")))
+    return {length: chunks for length, chunks in groups.items() if length is not None}
+
+
+def _models(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str, int]:
+    if not table.managed:
+        return {}
+    groups = _grouped(conn, table, sql.Identifier("embedding_model"))
+    return {model: chunks for model, chunks in groups.items() if model is not None}
+
+
+def _grouped(
+    conn: psycopg.Connection[Any], table: CorpusTable, value: sql.Composable
+) -> dict[Any, int]:
+    """Return value -> chunks, largest first."""
+    return dict(
+        conn.execute(
+            sql.SQL("SELECT {}, count(*) FROM {} GROUP BY 1 ORDER BY 2 DESC, 1").format(
+                value, table.relation
+            )
+        ).fetchall()
+    )
+
+
+def _indexes(conn: psycopg.Connection[Any], table: CorpusTable) -> tuple[IndexSummary, ...]:
+    relation = table.relation.as_string(conn)
+    names = {"relation": relation, "embedding": table.columns["embedding"]}
+    return tuple(IndexSummary(*row) for row in conn.execute(_INDEXES, names))
+
+
+def _table_size(conn: psycopg.Connection[Any], table: CorpusTable) -> int:
+    row = conn.execute(_TABLE_SIZE, [table.relation.as_string(conn)]).fetchone()
+    return row[0] if row else 0
+
+
+def _hexadecimal(total: Decimal | None) -> str:
+    """Return a sum, None being that of no rows, modulo 2^64."""
+    return f"{int(total or 0) % 2**64:016x}"

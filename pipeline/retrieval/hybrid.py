@@ -1,0 +1,49 @@
+"""Several strategies asked side by side, their rankings fused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.retrieval.base import Retriever
+from pipeline.retrieval.fusion import fuse
+from pipeline.types import Failure, QueryBatch, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One of the strategies that a hybrid asks, with its name and its weight in the fusion."""
+
+    name: str
+    weight: float
+    retriever: Retriever
+
+
+class HybridRetriever:
+    """Fuses the rankings of its arms by reciprocal rank. Scores are the fused ones.
+
+    Each arm is asked for `depth` candidates, or `limit` where that is more.
+    """
+
+    def __init__(self, arms: Sequence[Arm], *, rrf_k: int, depth: int) -> None:
+        self._arms = arms
+        self._rrf_k = rrf_k
+        self._depth = depth
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether any arm does."""
+        return any(arm.retriever.needs_vectors for arm in self._arms)
+
+    def retrieve(self, batch: QueryBatch, limit: int) -> list[Ranking | Failure]:
+        """See `Retriever.retrieve`. A question that fails in an arm fails, naming the arm."""
+        depth = max(self._depth, limit)
+        by_arm = [arm.retriever.retrieve(batch, depth) for arm in self._arms]
+        return [self._fuse(answers, limit) for answers in zip(*by_arm, strict=True)]
+
+    def _fuse(self, answers: Sequence[Ranking | Failure], limit: int) -> Ranking | Failure:
+        """Fuse one question's answers, one an arm."""
+        rankings = []
+        for arm, answer in zip(self._arms, answers, strict=True):
+            if isinstance(answer, Failure):
+                return Failure(f"{arm.name}: {answer.reason}")
+            rankings.append(answer)
+        return fuse(rankings, [arm.weight for arm in self._arms], self._rrf_k, limit)

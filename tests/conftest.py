@@ -1,0 +1,73 @@
+"""Fixtures that every kind of test shares: real servers, one database a test, no network."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import pytest_socket
+from psycopg.conninfo import conninfo_to_dict
+
+from cli.embedded.stack import Servers, open_stack
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+def pytest_runtest_setup() -> None:
+    """Let tests reach nothing but this machine."""
+    pytest_socket.socket_allow_hosts(["127.0.0.1", "localhost", "::1"], allow_unix_socket=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the developer's own servers, keys and settings out of the tests."""
+    for name in list(os.environ):
+        if name.startswith("RECALLWATCH_") or name in {
+            "DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+            "SLACK_WEBHOOK_URL",
+        }:  # fmt: skip
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """One PostgreSQL and one Valkey for the whole session, shared by pytest's processes."""
+    base = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        base = base.parent
+    with open_stack(base / "stack", postgres=True, valkey=True) as stack:
+        yield stack.servers
+
+
+def at_database(url: str, name: str) -> str:
+    """Return the same server's URL with another database."""
+    host = conninfo_to_dict(url)["host"]
+    return f"postgresql://postgres@/{name}?host={host}"
+
+
+@pytest.fixture
+def database(servers: Servers) -> Iterator[str]:
+    """Give the URL of a fresh, empty database."""
+    assert servers.database_url is not None
+    name = f"t_{uuid.uuid4().hex}"
+    with psycopg.connect(servers.database_url, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]  # a name of our own
+    yield at_database(servers.database_url, name)
+    with psycopg.connect(servers.database_url, autocommit=True) as admin:
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]  # the same
+
+
+@pytest.fixture
+def valkey(servers: Servers, worker_id: str) -> Iterator[str]:
+    """Give the URL of an empty Redis database of this pytest process's own."""
+    import redis  # noqa: PLC0415 - unit tests need none
+
+    assert servers.redis_url is not None
+    number = int(worker_id.removeprefix("gw")) + 1 if worker_id.startswith("gw") else 0
+    url = servers.redis_url.replace("db=0", f"db={number}")
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+        yield url
+        client.flushdb()

