@@ -99,11 +99,11 @@ def _database(work: "WorkContext") -> Iterator[Finding]:
     from db.session import server_version
 
     major = server_version(work.database)
-    old = major < OLDEST_POSTGRES
-    yield Finding(
-        "database", Health.FAULT if old else Health.OK, f"PostgreSQL {major} at {work.database.name}",
-        f"recallwatch needs {OLDEST_POSTGRES} or newer" if old else None,
-    )  # fmt: skip
+    seen = f"PostgreSQL {major} at {work.database.name}"
+    if major < OLDEST_POSTGRES:
+        yield Finding("database", Health.FAULT, seen, f"{OLDEST_POSTGRES} or newer is needed")
+    else:
+        yield Finding("database", Health.OK, seen)
     now, newest = migrate.current(work.database), migrate.head()
     if now == newest:
         yield Finding("migrations", Health.OK, f"at revision {now}")

@@ -109,8 +109,10 @@ def list_questions(
     if as_json:
         print_json(found)
         return
-    columns: list[str | Column] = [Column("id", right=True), Column("question", wrap=True), "category", "tenant",
-               Column("expected", right=True)]  # fmt: skip
+    columns: list[str | Column] = [
+        Column("id", right=True), Column("question", wrap=True), "category", "tenant",
+        Column("expected", right=True),
+    ]  # fmt: skip
     rows = [[q.id, shorten(q.question.text), q.question.category, q.question.tenant,
              len(q.question.expected)] for q in found]  # fmt: skip
     context.console.print(table(None, columns, rows) if rows else "no questions")

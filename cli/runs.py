@@ -47,9 +47,11 @@ def list_runs(
         if as_json:
             print_json([run_record(each) for each in found])
             return
-        columns = [Column("run", right=True), "when", "set", "strategy", Column("k", right=True),
-                   Column("scored", right=True), Column("recall", right=True),
-                   Column("ndcg", right=True), "verdict"]  # fmt: skip
+        columns: list[str | Column] = [
+            Column("run", right=True), "when", "set", "strategy", Column("k", right=True),
+            Column("scored", right=True), Column("recall", right=True),
+            Column("ndcg", right=True), "verdict",
+        ]  # fmt: skip
         rows = [_row(each) for each in found]
         context.console.print(table(None, columns, rows) if rows else "no runs yet")
 

@@ -10,7 +10,7 @@ from db.models import Run
 from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
 
 # Questions of equal content are numbered, so that a set that holds one twice pairs them one to
-# one. `other` are the questions that have no partner of equal content.
+# one. Unanswerable questions are never scored, so there is nothing of theirs to compare.
 _PAIRS = """
 WITH sides AS (
     SELECT run.id AS run_id, i.version_id, i.position, i.question_id, i.content_hash, i.text,
@@ -20,7 +20,7 @@ WITH sides AS (
     FROM recallwatch.run JOIN recallwatch.batch b ON b.id = run.batch_id
     JOIN recallwatch.golden_item i ON i.version_id = b.version_id
     JOIN recallwatch.result r ON r.run_id = run.id AND r.position = i.position
-    WHERE run.id IN (:current, :reference)
+    WHERE run.id IN (:current, :reference) AND i.kind = 'answerable'
 ), cur AS (SELECT * FROM sides WHERE run_id = :current),
 ref AS (SELECT * FROM sides WHERE run_id = :reference),
 same AS (

@@ -25,7 +25,7 @@ SHOWN_LOST = 6
 
 CONFIG = """\
 # Written by `recallwatch demo`: its servers, its data, the defaults for all else.
-state_dir = "."
+state_dir = "servers"
 """
 
 OVERRIDES = ("DATABASE_URL", "CORPUS_URL", "REDIS_URL")
@@ -51,18 +51,19 @@ def demo(context: Context) -> None:
         console.print(_summary(before))
         spoiled = _plant(opened)
         console.print(
-            f"4. A re-index goes wrong: {spoiled:,} chunks, a third of the documents, are embedded"
-            " from\n   their first words only. Every chunk is still there, and its text is right.\n"
+            f"4. A re-index goes wrong: {spoiled:,} chunks, a third of the documents, are\n"
+            "   embedded from their first words only. Every chunk is still there, and its\n"
+            "   text is right.\n"
         )
         console.print("5. Evaluate again, as the weekly schedule or CI would:\n")
         after = _evaluate(opened)
         _print_verdicts(own, opened, after)
     _check(before, after)
     console.print(
-        "\nCaught: vector and hybrid regressed, full text did not, and the corpus says why:"
-        "\nits texts are unchanged, its vectors are not. `recallwatch eval` would have ended"
-        "\nwith exit code 1.\n\n"
-        "Next: recallwatch init, then corpus load, golden import and eval with your own data."
+        "\nCaught: vector and hybrid regressed, full text did not, and the corpus says"
+        "\nwhy: its texts are unchanged, its vectors are not. `recallwatch eval` would have"
+        "\nended with exit code 1.\n\n"
+        "Next, with your own data: recallwatch init, corpus load, golden import, eval."
     )
 
 
@@ -89,7 +90,7 @@ def _remove(folder: Path) -> None:
     from cli.embedded.stack import open_stack
 
     if folder.exists():
-        with open_stack(folder, postgres=False, valkey=False):
+        with open_stack(folder / "servers", postgres=False, valkey=False):
             pass
         shutil.rmtree(folder)
 
@@ -158,14 +159,14 @@ def _is_spoiled(document_id: str) -> bool:
 def _summary(found: Sequence[RunContext]) -> object:
     """Compare strategies: a row each, headline metrics at k."""
     k = found[0].run.k
-    columns = ["strategy", *(Column(f"{name}@{k}", right=True) for name in METRICS),
-               Column("scored", right=True), "verdict"]  # fmt: skip
+    means = [Column(f"{name}@{k}", right=True) for name in METRICS]
+    columns: list[str | Column] = ["strategy", *means, Column("scored", right=True), "verdict"]
     rows = []
     for each in found:
         metrics = each.run.metrics or {}
-        means = [f"{metrics[f'{name}@{k}']:.4f}" for name in METRICS]
-        rows.append([each.run.strategy, *means, f"{each.run.n_scored}/{each.run.size}",
-                     each.run.verdict])  # fmt: skip
+        shown = [f"{metrics[f'{name}@{k}']:.4f}" for name in METRICS]
+        scored = f"{each.run.n_scored}/{each.run.size}"
+        rows.append([each.run.strategy, *shown, scored, each.run.verdict])
     return table(None, columns, rows)
 
 

@@ -26,7 +26,7 @@ from cli.embedded.sockets import POSTGRES_SOCKET
 from pipeline.errors import UsageError
 
 DATABASE = "recallwatch"
-USER = "recallwatch"
+USER = "postgres"
 MAJOR_VERSION = "18"
 
 SETTINGS = {
@@ -64,11 +64,8 @@ class Postgres(Server):
     name: ClassVar[str] = "postgres"
     program: ClassVar[str] = "postgres"
     socket_names: ClassVar[tuple[str, ...]] = (POSTGRES_SOCKET, f"{POSTGRES_SOCKET}.lock")
-    stop_steps: ClassVar[Steps] = (
-        (signal.SIGINT, 60.0),
-        (signal.SIGQUIT, 10.0),
-        (signal.SIGKILL, 10.0),
-    )
+    emergency_steps: ClassVar[Steps] = ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 10.0))
+    stop_steps: ClassVar[Steps] = ((signal.SIGINT, 60.0), *emergency_steps)
 
     @property
     def folder(self) -> Path:
@@ -103,6 +100,8 @@ class Postgres(Server):
         self.account.let_reach(self.folder)
         if self._data_exist():
             self.account.give(self.folder)
+            # PostgreSQL refuses a data folder that others may enter.
+            self.folder.chmod(0o700)
             # No process of the server is left: the number in it may be anybody's by now.
             self.pid_file.unlink(missing_ok=True)
         else:

@@ -17,7 +17,7 @@ from cli.embedded.account import Account
 from cli.embedded.layout import Layout
 from cli.embedded.logs import explanation, size_of
 from cli.embedded.processes import Steps, bearing_mark, end, is_alive, spawn
-from cli.embedded.sockets import folder_in_use, private_folder
+from cli.embedded.sockets import folder_in_use, make_private_folder, private_folder
 from pipeline.errors import UsageError
 
 START_SECONDS = 120.0
@@ -51,7 +51,9 @@ class Server(ABC):
     program: ClassVar[str]
     socket_names: ClassVar[tuple[str, ...]]
     stop_steps: ClassVar[Steps]
-    """How to end it in order; the last steps are also used on what a crash left behind."""
+    """How to end it in order."""
+    emergency_steps: ClassVar[Steps]
+    """How to end one that does not answer, and what a crash left behind."""
 
     def __init__(self, layout: Layout, account: Account) -> None:
         self.layout = layout
@@ -101,10 +103,10 @@ class Server(ABC):
         process, and a server whose data folder was removed is none.
         """
         named = self._named_pid()
-        for process in self._marked() if named else ():
+        for process in self.processes() if named else ():
             if process.pid == named:
                 self.sockets = folder_in_use(process, self.layout.mark)
-                return process
+                return process if self.sockets else None
         return None
 
     def begin(self) -> None:
@@ -123,7 +125,7 @@ class Server(ABC):
                 self._try_again()
             elif self._was_found and condition is Condition.SILENT and waited > SILENT_SECONDS:
                 log.warning("silent_server_replaced", server=self.name, pid=self._process.pid)
-                self.stop()
+                self._end_leftovers()
                 self._try_again()
             elif waited > START_SECONDS:
                 raise UsageError(
@@ -140,9 +142,9 @@ class Server(ABC):
         self._end_leftovers()
         if self.sockets is not None:
             self._remove_sockets(self.sockets)
-            # The other server's socket may still be there.
-            with suppress(OSError):
-                self.sockets.rmdir()
+        # The other server's socket may still be there.
+        with suppress(OSError):
+            (self.sockets or private_folder(self.layout.mark)).rmdir()
 
     def reason(self) -> str:
         """Return why the last start failed, from the log."""
@@ -155,7 +157,7 @@ class Server(ABC):
     def _launch(self) -> None:
         self._log_start = size_of(self.log_file)
         self._end_leftovers()
-        self.sockets = private_folder(self.layout.mark, self.account)
+        self.sockets = make_private_folder(self.layout.mark, self.account)
         self._remove_sockets(self.sockets)
         self.prepare()
         self._process = spawn(
@@ -175,18 +177,18 @@ class Server(ABC):
         self._launch()
 
     def _end_leftovers(self) -> None:
-        """End what is left of an earlier server.
+        """End every process that bears the mark.
 
-        A process that dies by kill -9 leaves its children: PostgreSQL's would still write to the
-        data. And a server whose data folder was removed under it still holds the socket.
+        A server that dies by kill -9 leaves its children: PostgreSQL's would still write to the
+        data. And one whose data folder was removed under it still holds the socket.
         """
-        end(self._marked(), self.stop_steps[-2:])
+        end(self.processes(), self.emergency_steps)
 
     def _remove_sockets(self, folder: Path) -> None:
         for name in self.socket_names:
             (folder / name).unlink(missing_ok=True)
 
-    def _marked(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         return list(bearing_mark(self.program, self.layout.mark, self.account))
 
     def _named_pid(self) -> int | None:

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -23,12 +24,24 @@ _PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 _FALLBACK = Path("/tmp")  # noqa: S108 - the folder made in it is private and its owner checked
 
 
-def private_folder(mark: str, account: Account) -> Path:
-    """Return the folder for the sockets of the stack `mark`, made where it is missing.
+def private_folder(mark: str) -> Path:
+    """Return where the sockets of the stack `mark` belong.
+
+    That is in the temporary folder, or in /tmp where that is too long or would need quoting.
+    """
+    base = Path(tempfile.gettempdir()).resolve()
+    longest = base / mark / POSTGRES_SOCKET
+    if len(os.fsencode(longest)) > MAX_SOCKET_BYTES or not _PLAIN.fullmatch(str(base)):
+        base = _FALLBACK.resolve()
+    return base / mark
+
+
+def make_private_folder(mark: str, account: Account) -> Path:
+    """Make the folder for the sockets of the stack `mark` where it is missing; return it.
 
     Only `account` may enter it. Raises `UsageError` where something else stands in its place.
     """
-    folder = _base(mark) / mark
+    folder = private_folder(mark)
     try:
         folder.mkdir(mode=_PRIVATE)
     except FileExistsError:
@@ -42,22 +55,15 @@ def private_folder(mark: str, account: Account) -> Path:
 def folder_in_use(process: psutil.Process, mark: str) -> Path | None:
     """Return the socket folder of a server that runs, from its command line.
 
-    It may differ from `private_folder`'s: the temporary folder depends on the environment.
+    It may differ from `private_folder`'s: the temporary folder depends on the environment. None
+    if the process ended meanwhile.
     """
-    for argument in process.cmdline():
-        found = re.search(rf"(?:^|=)(/.*?/{mark})(?:/|$)", argument)
-        if found:
-            return Path(found[1])
+    with suppress(psutil.Error):
+        for argument in process.cmdline():
+            found = re.search(rf"(?:^|=)(/.*?/{mark})(?:/|$)", argument)
+            if found:
+                return Path(found[1])
     return None
-
-
-def _base(mark: str) -> Path:
-    """Return the temporary folder, or /tmp where that is too long or would need quoting."""
-    base = Path(tempfile.gettempdir()).resolve()
-    longest = base / mark / POSTGRES_SOCKET
-    if len(os.fsencode(longest)) <= MAX_SOCKET_BYTES and _PLAIN.fullmatch(str(base)):
-        return base
-    return _FALLBACK.resolve()
 
 
 def _refuse_foreign(folder: Path, account: Account) -> None:

@@ -1,5 +1,6 @@
 """What runs in the stack at the moment, for `recallwatch status`. Nothing is started."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from cli.embedded.layout import Layout
 from cli.embedded.records import Record
 from cli.embedded.server import Server
 from cli.embedded.stack import Servers, all_servers
+
+_BLOCK_BYTES = 512
+"""The unit of `st_blocks`, whatever the file system's own."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,9 @@ def _state(pid: int, label: str) -> ProcessState | None:
 def _size(folder: Path) -> int:
     """Return the disk space that the files below `folder` take; what cannot be read counts 0."""
     size = 0
-    for path in folder.rglob("*"):
-        # Servers remove files while we look.
-        with suppress(OSError):
-            size += path.lstat().st_blocks * 512
+    for place, _, names in os.walk(folder):
+        for name in names:
+            # Servers remove files while we look.
+            with suppress(OSError):
+                size += Path(place, name).lstat().st_blocks * _BLOCK_BYTES
     return size

@@ -48,6 +48,7 @@ class Valkey(Server):
     program: ClassVar[str] = "valkey-server"
     socket_names: ClassVar[tuple[str, ...]] = (VALKEY_SOCKET,)
     stop_steps: ClassVar[Steps] = ((signal.SIGTERM, 30.0), (signal.SIGKILL, 10.0))
+    emergency_steps: ClassVar[Steps] = ((signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))
 
     @property
     def folder(self) -> Path:

@@ -71,12 +71,11 @@ class CachedEmbedder:
         fresh = self._embed_and_store([distinct[i] for i in missing])
         if not found.any():
             return fresh
-        if not usable(fresh).any():
-            return vectors
-        if fresh.shape[1] != vectors.shape[1]:
+        if fresh.shape[1] == vectors.shape[1]:
+            vectors[missing] = fresh
+        elif usable(fresh).any():
             # The model changed under its name: what was cached is another model's.
             return self._embed_and_store(distinct)
-        vectors[missing] = fresh
         return vectors
 
     def _embed_and_store(self, texts: Sequence[str]) -> FloatMatrix:

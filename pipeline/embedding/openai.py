@@ -1,7 +1,7 @@
 """The embedder for OpenAI's API and for every server that speaks it, through the official SDK."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import SystemRandom
 
 import numpy as np
@@ -68,16 +68,20 @@ class OpenAIEmbedder:
         """
         wanted = [i for i, text in enumerate(texts) if text.strip()]
         found = asyncio.run(self._embed([texts[i] for i in wanted])) if wanted else []
-        lengths = {len(vector) for vector in found if vector is not None}
+        kept = {i: vector for i, vector in zip(wanted, found, strict=True) if vector is not None}
+        return self._in_rows(kept, len(texts))
+
+    def _in_rows(self, found: Mapping[int, Vector], n: int) -> FloatMatrix:
+        """Return the vectors in their rows of n, NaN in the others."""
+        lengths = {len(vector) for vector in found.values()}
         if len(lengths) > 1:
+            shown = ", ".join(map(str, sorted(lengths)))
             raise PermanentError(
-                f"{self._address.host} returned vectors of different lengths for {self.model}: "
-                + ", ".join(map(str, sorted(lengths)))
+                self._in_words(f"returned vectors of different lengths for {self.model}: {shown}")
             )
-        vectors = np.full((len(texts), max(lengths, default=0)), np.nan, dtype=np.float32)
-        for i, vector in zip(wanted, found, strict=True):
-            if vector is not None:
-                vectors[i] = vector
+        vectors = np.full((n, max(lengths, default=0)), np.nan, dtype=np.float32)
+        for i, vector in found.items():
+            vectors[i] = vector
         return vectors
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
@@ -163,7 +167,7 @@ class OpenAIEmbedder:
             raise TransientError(self._in_words(waited)) from None
         except APIConnectionError as error:
             fault = in_one_line(str(error.__cause__ or error), self._key)
-            unreachable = f"cannot be reached ({fault}): check embedding.base_url"
+            unreachable = f"cannot be reached, or broke off ({fault}): check embedding.base_url"
             raise TransientError(self._in_words(unreachable)) from None
         except APIStatusError as error:
             raise self._mapped(error) from None  # a traceback would quote the server, key and all

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """How the questions of a run and of its reference correspond, in questions.
+    """How the answerable questions of a run and of its reference correspond, in questions.
 
     `shared` have the same content hash and the same live expected keys in both and are scored in
     both: only they are compared. `changed` stand in both sets with another content; `relived`

@@ -228,7 +228,7 @@ def test_a_server_that_is_not_there_is_named(build: Build) -> None:
     error = failing(build(base_url="http://127.0.0.1:1/v1", attempts=2))
 
     assert isinstance(error, TransientError)
-    assert "embedding server 127.0.0.1:1 cannot be reached" in str(error)
+    assert "embedding server 127.0.0.1:1 cannot be reached, or broke off" in str(error)
     assert "embedding.base_url" in str(error)
 
 

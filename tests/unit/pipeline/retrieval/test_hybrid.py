@@ -1,0 +1,53 @@
+"""What a hybrid asks of its arms and makes of their answers."""
+
+import pytest
+
+from pipeline.retrieval.fusion import fuse
+from pipeline.retrieval.hybrid import Arm, HybridRetriever
+from pipeline.types import Failure, Ranking
+from tests.unit.pipeline.retrieval.fakes import FakeRetriever, batch_of
+
+FIRST = Ranking(keys=["a:1", "b:1", "c:1"], scores=[0.9, 0.8, 0.7])
+SECOND = Ranking(keys=["c:1", "d:1"], scores=[12.0, 3.0])
+EMPTY = Ranking(keys=[], scores=[])
+
+
+def hybrid(*arms: FakeRetriever, rrf_k: int = 60, depth: int = 50) -> HybridRetriever:
+    named = [Arm(f"arm{n}", float(n), arm) for n, arm in enumerate(arms, start=1)]
+    return HybridRetriever(named, rrf_k=rrf_k, depth=depth)
+
+
+def test_each_questions_rankings_are_fused_with_the_arms_weights() -> None:
+    retriever = hybrid(FakeRetriever([FIRST, EMPTY]), FakeRetriever([SECOND, SECOND]), rrf_k=7)
+    assert retriever.retrieve(batch_of(2), 3) == [
+        fuse([FIRST, SECOND], [1.0, 2.0], 7, 3),
+        fuse([EMPTY, SECOND], [1.0, 2.0], 7, 3),
+    ]
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(5, 50), (50, 50), (80, 80)])
+def test_the_arms_are_asked_for_the_depth_or_for_the_limit_where_that_is_more(
+    limit: int, asked: int
+) -> None:
+    arms = FakeRetriever([FIRST]), FakeRetriever([SECOND])
+    hybrid(*arms).retrieve(batch_of(1), limit)
+    assert [arm.limits for arm in arms] == [[asked], [asked]]
+
+
+def test_a_question_that_fails_in_one_arm_fails_and_names_it() -> None:
+    arms = FakeRetriever([FIRST, FIRST]), FakeRetriever([Failure("too long"), SECOND])
+    failed, fused = hybrid(*arms).retrieve(batch_of(2), 5)
+    assert failed == Failure("arm2: too long")
+    assert isinstance(fused, Ranking)
+
+
+def test_nothing_found_in_any_arm_is_an_empty_ranking() -> None:
+    assert hybrid(FakeRetriever([EMPTY]), FakeRetriever([EMPTY])).retrieve(batch_of(1), 5) == [
+        EMPTY
+    ]
+
+
+@pytest.mark.parametrize("needs", [(False, False), (True, False), (False, True)])
+def test_vectors_are_needed_where_an_arm_needs_them(needs: tuple[bool, bool]) -> None:
+    arms = [FakeRetriever([], needs_vectors=one) for one in needs]
+    assert hybrid(*arms).needs_vectors is any(needs)

@@ -1,0 +1,59 @@
+"""How deep to ask, for each kind of strategy."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.retrieval.limits import effective_limit
+from pipeline.settings import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
+from pipeline.types import Level
+
+INDEXED = VectorStrategy(ef_search=40)
+RELAXED = VectorStrategy(ef_search=40, iterative_scan="relaxed_order")
+EXACT = VectorStrategy(exact=True)
+HYBRID = HybridStrategy(depth=50)
+ALL = (INDEXED, RELAXED, EXACT, FulltextStrategy(), HYBRID)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "k", "look_depth", "expected"),
+    [
+        (INDEXED, 5, 50, 40),
+        (INDEXED, 5, 20, 20),
+        (INDEXED, 100, 50, 100),
+        (RELAXED, 5, 50, 5),
+        (EXACT, 5, 50, 50),
+        (FulltextStrategy(), 5, 50, 50),
+        (FulltextStrategy(), 60, 50, 60),
+        (HYBRID, 5, 200, 50),
+        (HYBRID, 80, 200, 80),
+    ],
+)
+def test_chunks_are_looked_for_as_deep_as_changes_nothing(
+    strategy: Strategy, k: int, look_depth: int, expected: int
+) -> None:
+    assert effective_limit(strategy, k, Level.CHUNK, look_depth) == expected
+
+
+@pytest.mark.parametrize("strategy", ALL)
+def test_documents_need_five_times_as_many_chunks(strategy: Strategy) -> None:
+    assert effective_limit(strategy, 30, Level.DOCUMENT, 1) == 150
+
+
+@given(
+    strategy=st.sampled_from(ALL),
+    k=st.integers(1, 1000),
+    level=st.sampled_from(Level),
+    look_depth=st.integers(1, 1000),
+)
+def test_what_the_index_or_the_arms_are_asked_does_not_depend_on_the_look_depth(
+    strategy: Strategy, k: int, level: Level, look_depth: int
+) -> None:
+    """A deeper look never raises ef_search, and never the arms' candidates."""
+    shallow = effective_limit(strategy, k, level, 1)
+    deep = effective_limit(strategy, k, level, look_depth)
+    assert k <= shallow <= deep
+    if strategy in (INDEXED, RELAXED):
+        assert max(INDEXED.ef_search, deep) == max(INDEXED.ef_search, shallow)
+    if strategy is HYBRID:
+        assert max(HYBRID.depth, deep) == max(HYBRID.depth, shallow)

@@ -1,0 +1,42 @@
+"""The bytes of a vector[] parameter, against pgvector's own adapter for a single vector."""
+
+import struct
+
+import numpy as np
+import pytest
+from pgvector import Vector
+
+from pipeline.retrieval.vector_arrays import VectorArray, _Dumper
+from pipeline.types import FloatMatrix
+
+OID = 16_400
+
+
+class Dumper(_Dumper):
+    item_oid = OID
+
+
+def written(matrix: FloatMatrix) -> bytes:
+    return bytes(Dumper(VectorArray).dump(VectorArray(matrix)))
+
+
+@pytest.mark.parametrize(("count", "dimensions"), [(1, 1), (1, 1536), (7, 3), (250, 256)])
+def test_each_element_is_what_pgvector_writes_behind_its_length(
+    count: int, dimensions: int
+) -> None:
+    matrix = np.random.default_rng(1).standard_normal((count, dimensions), dtype=np.float32)
+    elements = [Vector(row).to_binary() for row in matrix]
+    header = struct.pack(">iiIii", 1, 0, OID, count, 1)
+    assert written(matrix) == header + b"".join(
+        struct.pack(">i", len(element)) + element for element in elements
+    )
+
+
+def test_an_empty_array_has_no_dimension() -> None:
+    assert written(np.empty((0, 3), dtype=np.float32)) == struct.pack(">iiI", 0, 0, OID)
+
+
+def test_a_matrix_in_another_layout_is_written_the_same() -> None:
+    matrix = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert written(np.asfortranarray(matrix)) == written(matrix)
+    assert written(np.repeat(matrix, 2, axis=0)[::2]) == written(matrix)
