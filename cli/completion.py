@@ -1,12 +1,12 @@
 """`recallwatch completion`: the script that lets a shell complete our commands and options."""
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from cli.lazy import examples
 from cli.main import COMPLETE_VARIABLE, PROGRAM
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.command(
@@ -16,15 +16,12 @@ SHELLS = ("bash", "zsh", "fish")
         "recallwatch completion fish > ~/.config/fish/completions/recallwatch.fish",
     )
 )
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script of SHELL.
 
     Save it where the shell looks for such scripts, as in the examples, and open a new shell.
     """
-    script = get_completion_class(shell)
-    if script is None:
-        raise click.UsageError(f"click has no completion for {shell}")
-    command = ctx.find_root().command
-    click.echo(script(command, {}, PROGRAM, COMPLETE_VARIABLE).source())
+    script = SHELLS[shell](ctx.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
+    click.echo(script.source())

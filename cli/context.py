@@ -42,11 +42,6 @@ class Context:
         """The effective settings. Raises SettingsError."""
         return self.loaded.settings
 
-    @property
-    def state_dir(self) -> Path:
-        """The absolute folder of the embedded stack's data. Raises SettingsError."""
-        return self.settings.state_dir
-
     @cached_property
     def console(self) -> "Console":
         """Standard output: results."""

@@ -43,12 +43,18 @@ WIDTH = 80
 _ESCAPED_IN_JSON = re.compile(f"[{CONTROLS}]")
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would exit with 1, which is our "regressed"; cli.main knows the right way out.
+        raise BrokenPipeError
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console: 80 columns and no colour off a terminal; NO_COLOR is honoured.
 
     Markup is off: "[red]" in a chunk's text is text.
     """
-    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    console = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH
     return console
@@ -139,7 +145,14 @@ def table(
     Columns with `wrap` go over several lines; the others are cut with an ellipsis, at `max_width`
     or where nothing else helps. None is shown as "-". Cells that are rich's Text keep their style.
     """
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    made = Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
     for column in (Column(c) if isinstance(c, str) else c for c in columns):
         made.add_column(
             Text(column.name),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -42,7 +43,7 @@ def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> 
     )
     console.print(Text.assemble((one_line(heading) + "  ", "bold"), verdict_text(run)))
     if run.metrics:
-        console.print(_metrics(run, cutoffs=cutoffs))
+        console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2)))
     _print_notes(console, run)
 
 
@@ -114,6 +115,11 @@ def _fact_notes(run: Run) -> Iterable[str]:
         yield (
             f"{facts['missing_keys']} expected keys are not in the corpus; {facts['partly_live']}"
             " scored questions lack some of theirs"
+        )
+    if facts.get("more_expected_than_k"):
+        yield (
+            f"{facts['more_expected_than_k']} questions expect more than {run.k} keys: their"
+            f" recall@{run.k} cannot reach 1"
         )
     if facts.get("empty"):
         yield f"{facts['empty']} questions got no result at all (scored 0)"

@@ -133,6 +133,9 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
                 AS partly_live,
             count(*) FILTER (WHERE outcome = 'scored' AND cardinality(retrieved) = 0) AS empty,
             count(*) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable,
+            count(*) FILTER (WHERE outcome = 'scored' AND run.k < (
+                SELECT count(*) FROM jsonb_each_text(i.expected) e
+                WHERE e.value::integer >= run.relevance_threshold)) AS more_expected_than_k,
             avg(scores[1]) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable_best_score,
             avg(scores[1]) FILTER (WHERE outcome = 'scored') AS scored_best_score,
             min(error) FILTER (WHERE outcome = 'failed') AS example_error

@@ -31,9 +31,7 @@ def node_at(location: Sequence[str | int]) -> Node | None:
 
 
 def keys_of(node: Node) -> list[str]:
-    """Return the keys that a table may hold; of a strategy of any kind, where that is open."""
-    if "oneOf" in node:
-        return list(dict.fromkeys(key for kind in node["oneOf"] for key in keys_of(_resolve(kind))))
+    """Return the keys that a table may hold; none where the user makes up the names."""
     return list(node.get("properties", ()))
 
 

@@ -128,7 +128,9 @@ def _unknown_variable(name: str) -> str:
     if near:
         hint = f"did you mean {PREFIX}{near[0].replace('.', DELIMITER).upper()}?"
     else:
-        hint = f"allowed: {PREFIX}<SECTION>{DELIMITER}<KEY>, as `recallwatch config show` lists them"
+        hint = (
+            f"allowed: {PREFIX}<SECTION>{DELIMITER}<KEY>, as `recallwatch config show` lists them"
+        )
     return f"environment {name}: no such setting; {hint}"
 
 

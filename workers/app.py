@@ -95,4 +95,4 @@ def _refuse_without_servers(**_: object) -> None:
 @setup_logging.connect
 def _configure_logging(**_: object) -> None:
     """Keep Celery from installing its own log handlers."""
-    configure(_settings.log)
+    configure(_settings.log, secrets=_settings.secret_values())

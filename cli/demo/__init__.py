@@ -1,0 +1,1 @@
+"""The demo: Python's own documentation, a golden set written by hand, and a planted defect."""

@@ -20,7 +20,7 @@ GROUP_CHARACTERS = 800
 FIRST_WORDS = 2
 """What the planted defect leaves of a text: of `json > loads` the module and nothing else.
 
-One word more and the name itself is embedded, which finds as well as the whole text does.
+With one word more the vector holds the name as well, and hybrid search hardly suffers.
 """
 
 # Public modules that import without a window, a prompt or output, on Linux and macOS.
@@ -53,8 +53,16 @@ xml.dom.pulldom xml.etree.ElementTree xml.parsers.expat xml.sax xml.sax.handler 
 xml.sax.xmlreader xmlrpc.client xmlrpc.server zipapp zipfile zipimport zlib zoneinfo
 """
 
-# The C base of socket.socket goes by this name too; without it, its methods are socket.socket's.
-_NO_DOCUMENTS = {"socket.SocketType"}
+_NO_DOCUMENTS = {
+    # The C base of socket.socket goes by this name too; without it, its methods are the socket's.
+    "socket.SocketType",
+    # What is found there is what the running program has put there.
+    "sys.breakpointhook",
+    "sys.displayhook",
+    "sys.excepthook",
+    "sys.unraisablehook",
+    "threading.excepthook",
+}
 
 _ROUTINES = (
     types.FunctionType,
@@ -154,9 +162,10 @@ def _canonical(modules: dict[str, types.ModuleType]) -> dict[str, object]:
 def _public(module: types.ModuleType, module_name: str) -> Iterator[tuple[str, object]]:
     """Yield the functions and classes that a module offers: its __all__, or what it defines.
 
-    A module written in C and Python both defines in its own name and in `_name`.
+    A module written in C and Python both defines in its own name and in `_name`; the builtins
+    come from several.
     """
-    declared = getattr(module, "__all__", None)
+    declared = vars(module) if module_name == "builtins" else getattr(module, "__all__", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in sorted(declared or vars(module)):
@@ -206,7 +215,7 @@ def _signature(documented: object) -> str:
     """Return "(a, b=1)", or "" where Python cannot tell.
 
     Defaults that differ from run to run or machine to machine are cut out: objects that print as
-    <...> with their memory address, and absolute paths.
+    <...> with their memory address, lists of these, and absolute paths.
     """
     plain = _plain(documented)
     if not callable(plain):
@@ -216,12 +225,15 @@ def _signature(documented: object) -> str:
     except (AttributeError, NameError, TypeError, ValueError):
         # The first two: inspect evaluates the names in a C function's text (curses' fail).
         return ""
-    return re.sub(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>|'(?:/|[A-Z]:)[^']+'", "...", signature)
+    signature = re.sub(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>|'(?:/|[A-Z]:)[^']+'", "...", signature)
+    return re.sub(r"\[\.\.\.(?:, \.\.\.)*\]", "...", signature)
 
 
 def _plain(documented: object) -> object:
     """Return the function that a static, class or bound method wraps, else the object itself."""
-    return getattr(documented, "__func__", documented)
+    if isinstance(documented, (types.MethodType, staticmethod, classmethod)):
+        return documented.__func__
+    return documented
 
 
 def _home(documented: object) -> str | None:

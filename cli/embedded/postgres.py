@@ -83,10 +83,14 @@ class Postgres(Server):
         return f"postgresql://{USER}@/{DATABASE}?host={self.sockets}"
 
     def ask(self) -> Condition:
-        """Ask for a word on the socket, and read the state in the pid file."""
-        if self._status() in {"starting", "stopping"}:
-            return Condition.BUSY
-        return Condition.READY if self._answers() else Condition.SILENT
+        """Read the state in the pid file, and ask for a word on the socket.
+
+        Neither is enough: a killed server leaves the file, and one that still recovers answers.
+        """
+        status = self._status()
+        if status == "ready":
+            return Condition.READY if self._answers() else Condition.SILENT
+        return Condition.BUSY if status else Condition.SILENT
 
     def prepare(self) -> None:
         """Make the data folder where there is none, and clear what a crash left."""

@@ -17,7 +17,7 @@ from cli.embedded.account import Account
 from cli.embedded.layout import Layout
 from cli.embedded.logs import explanation, size_of
 from cli.embedded.processes import Steps, bearing_mark, end, is_alive, spawn
-from cli.embedded.sockets import folder_in_use, make_private_folder, private_folder
+from cli.embedded.sockets import folder_in_use, make_private_folder
 from pipeline.errors import UsageError
 
 START_SECONDS = 120.0
@@ -142,9 +142,9 @@ class Server(ABC):
         self._end_leftovers()
         if self.sockets is not None:
             self._remove_sockets(self.sockets)
-        # The other server's socket may still be there.
-        with suppress(OSError):
-            (self.sockets or private_folder(self.layout.mark)).rmdir()
+            # The other server's socket may still be there.
+            with suppress(OSError):
+                self.sockets.rmdir()
 
     def reason(self) -> str:
         """Return why the last start failed, from the log."""
@@ -157,9 +157,9 @@ class Server(ABC):
     def _launch(self) -> None:
         self._log_start = size_of(self.log_file)
         self._end_leftovers()
+        self.prepare()
         self.sockets = make_private_folder(self.layout.mark, self.account)
         self._remove_sockets(self.sockets)
-        self.prepare()
         self._process = spawn(
             self.command(self.sockets),
             log_file=self.log_file,
@@ -189,6 +189,7 @@ class Server(ABC):
             (folder / name).unlink(missing_ok=True)
 
     def processes(self) -> list[psutil.Process]:
+        """Return all processes that bear the mark: the server, its children, what is left."""
         return list(bearing_mark(self.program, self.layout.mark, self.account))
 
     def _named_pid(self) -> int | None:

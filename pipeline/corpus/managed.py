@@ -6,7 +6,7 @@ It is built in one of two schemas: `SCHEMA`, where it is searched, or `REPLACEME
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -50,6 +50,14 @@ _OTHER_INDEXES = (
     sql.SQL("CREATE INDEX IF NOT EXISTS chunks_tenant ON {} (tenant)"),
 )
 
+# HNSW builds far faster while the whole graph fits into memory.
+_BUILD_MEMORY = sql.SQL("""
+    SELECT greatest(pg_size_bytes(current_setting('maintenance_work_mem')),
+        least(%(most)s, %(each)s * (SELECT count(embedding) FROM {}))) / 1024 || 'kB'""")
+_SET_LOCAL = """
+    SELECT set_config('maintenance_work_mem', %s, true), set_config('statement_timeout', '0', true)
+"""
+
 
 def relation(schema: str = SCHEMA) -> sql.Identifier:
     """Return the managed table, qualified and quoted."""
@@ -81,7 +89,7 @@ def ensure_extension(conn: psycopg.Connection[Any]) -> None:
         return
     try:
         conn.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
+    except psycopg.errors.FeatureNotSupported as error:
         raise CorpusError(
             "this PostgreSQL server does not have pgvector; install its package on the server"
         ) from error
@@ -143,31 +151,22 @@ def build_indexes(conn: psycopg.Connection[Any], schema: str, dimensions: int) -
 
     There is no vector index above `MAX_INDEXED_DIMENSIONS`.
     """
-    if dimensions <= MAX_INDEXED_DIMENSIONS:
+    chunks = relation(schema)
+    sizes = {"most": _MAX_BUILD_BYTES, "each": 4 * dimensions + _GRAPH_BYTES}
+    (memory,) = conn.execute(_BUILD_MEMORY.format(chunks), sizes).fetchone() or ("64MB",)
+    indexed = dimensions <= MAX_INDEXED_DIMENSIONS
+    for index in (_VECTOR_INDEX, *_OTHER_INDEXES) if indexed else _OTHER_INDEXES:
         try:
-            _build(conn, schema, dimensions)
+            _build(conn, index.format(chunks), memory)
         except psycopg.errors.DiskFull:
             # A parallel build takes its memory from /dev/shm, of which a container has 64 MB.
-            _build(conn, schema, dimensions, "SET LOCAL max_parallel_maintenance_workers = 0")
-    for index in _OTHER_INDEXES:
-        conn.execute(index.format(relation(schema)))
-    conn.execute(sql.SQL("ANALYZE {}").format(relation(schema)))
+            with conn.transaction():
+                conn.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+                _build(conn, index.format(chunks), memory)
+    conn.execute(sql.SQL("ANALYZE {}").format(chunks))
 
 
-def _build(
-    conn: psycopg.Connection[Any], schema: str, dimensions: int, *settings: LiteralString
-) -> None:
-    """Create the HNSW index with memory for the whole graph: it builds far faster in memory."""
+def _build(conn: psycopg.Connection[Any], index: sql.Composed, memory: str) -> None:
     with conn.transaction():
-        for setting in ("SET LOCAL statement_timeout = 0", *settings):
-            conn.execute(setting)
-        conn.execute(
-            sql.SQL(
-                """SELECT set_config('maintenance_work_mem', greatest(
-                       pg_size_bytes(current_setting('maintenance_work_mem')),
-                       least(%(most)s, %(each)s * (SELECT count(embedding) FROM {}))
-                   ) / 1024 || 'kB', true)"""
-            ).format(relation(schema)),
-            {"most": _MAX_BUILD_BYTES, "each": 4 * dimensions + _GRAPH_BYTES},
-        )
-        conn.execute(_VECTOR_INDEX.format(relation(schema)))
+        conn.execute(_SET_LOCAL, [memory])
+        conn.execute(index)

@@ -17,10 +17,10 @@ from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking
 MAX_EF_SEARCH = 1000
 """The largest hnsw.ef_search that pgvector takes."""
 
-# Only this very expression, ascending, lets the index serve the order. The key behind it decides
-# ties: the planner sorts the equal distances that the index yields (Incremental Sort). The outer
-# order repeats both because an index yields by distances of its own rounding. A distance is NaN
-# where the stored vector has length zero: an index leaves such rows out, and so must a scan.
+# The key behind the distance decides ties: the planner sorts the equal distances that the index
+# yields (Incremental Sort). The outer order repeats both, because an index yields by distances of
+# its own rounding. A distance is NaN where the stored vector has length zero: an index leaves such
+# rows out, and so must a scan.
 _SEARCH = sql.SQL("""
 SELECT question.number, found.key, 1 - found.distance
 FROM unnest(%(vectors)b::vector[]) WITH ORDINALITY AS question(vector, number)
@@ -28,12 +28,17 @@ CROSS JOIN LATERAL (
     SELECT {key} AS key, {embedding} <=> question.vector AS distance
     FROM {relation} AS c
     WHERE {embedding} IS NOT NULL {within_tenant}
-    ORDER BY {embedding} <=> question.vector, {key} COLLATE "C"
+    ORDER BY {order}, {key} COLLATE "C"
     LIMIT {limit}
 ) AS found
 WHERE found.distance <> 'NaN'
 ORDER BY question.number, found.distance, found.key COLLATE "C"
 """)
+
+# Only the bare operator, ascending, lets an index serve the order. With the sum none ever can,
+# whatever the server's enable_... settings.
+_BY_INDEX = sql.SQL("{embedding} <=> question.vector")
+_EXACTLY = sql.SQL("({embedding} <=> question.vector) + 0")
 
 
 class VectorRetriever:
@@ -74,9 +79,12 @@ class VectorRetriever:
     def statement(self, limit: int, *, tenant: str | None = None) -> sql.Composed:
         """Return the search for the parameters `vectors` (a VectorArray) and `tenant`."""
         table = self._session.table
+        embedding = table.column("embedding", "c")
+        order = _EXACTLY if self._strategy.exact else _BY_INDEX
         return _SEARCH.format(
             key=table.key_expression("c"),
-            embedding=table.column("embedding", "c"),
+            embedding=embedding,
+            order=order.format(embedding=embedding),
             relation=table.relation,
             within_tenant=self._session.within(tenant),
             limit=sql.Literal(limit),
@@ -85,7 +93,7 @@ class VectorRetriever:
     def planner_settings(self, limit: int, *, tenant: str | None = None) -> dict[str, str]:
         """Return the server settings under which the statement runs."""
         if self._strategy.exact:
-            return {"enable_indexscan": "off"}
+            return {}
         # Without a filter one pass of the index fills the limit: another would be for the ties of
         # its last row alone.
         iterate = tenant is not None or limit > MAX_EF_SEARCH

@@ -6,6 +6,11 @@ from pydantic import ValidationError
 from pipeline.settings import CorpusSettings, EvalSettings, HybridStrategy, Settings
 
 
+def made(**values: object) -> Settings:
+    """Make settings from raw values, as a file would hold them."""
+    return Settings.model_validate(values)
+
+
 def test_the_environment_does_not_change_bare_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECALLWATCH_EVAL__K", "7")
     assert Settings().eval.k == 5
@@ -13,14 +18,14 @@ def test_the_environment_does_not_change_bare_settings(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_a_postgres_url_is_handed_on_as_libpq_documents_it(scheme: str) -> None:
-    url = Settings(database_url=f" {scheme}://u@h:5432/d\n").database_url
+    url = made(database_url=f" {scheme}://u@h:5432/d\n").database_url
     assert url is not None
     assert url.get_secret_value() == "postgresql://u@h:5432/d"
 
 
 @pytest.mark.parametrize("url", ["redis://h:6379/0", "rediss://h", "unix:///run/valkey.sock?db=1"])
 def test_redis_urls_are_taken_as_they_are(url: str) -> None:
-    given = Settings(redis_url=url).redis_url
+    given = made(redis_url=url).redis_url
     assert given is not None
     assert given.get_secret_value() == url
 
@@ -28,7 +33,7 @@ def test_redis_urls_are_taken_as_they_are(url: str) -> None:
 @pytest.mark.parametrize("given", ["5", 5.0, True])
 def test_a_number_of_the_wrong_type_is_not_converted(given: object) -> None:
     with pytest.raises(ValidationError):
-        EvalSettings(k=given)
+        EvalSettings.model_validate({"k": given})
 
 
 def test_weights_have_to_be_finite() -> None:
@@ -38,11 +43,8 @@ def test_weights_have_to_be_finite() -> None:
 
 def test_the_managed_table_has_tenant_language_and_text_search_columns() -> None:
     managed = Settings().corpus
-    assert (managed.tenant, managed.language, managed.text_search) == (
-        "tenant",
-        "language",
-        "text_search",
-    )
+    columns = (managed.tenant, managed.language, managed.text_search)
+    assert columns == ("tenant", "language", "text_search")
 
 
 def test_a_table_of_the_users_own_has_no_optional_columns_unless_told() -> None:
@@ -51,13 +53,13 @@ def test_a_table_of_the_users_own_has_no_optional_columns_unless_told() -> None:
 
 
 def test_a_built_in_strategy_is_changed_without_naming_its_kind() -> None:
-    settings = Settings(strategies={"vector": {"ef_search": 200}})
+    settings = made(strategies={"vector": {"ef_search": 200}})
     assert settings.strategies["vector"].model_dump()["ef_search"] == 200
     assert set(settings.strategies) == {"vector", "fulltext", "hybrid"}
 
 
 def test_secret_values_are_keys_webhook_and_passwords_in_both_spellings() -> None:
-    settings = Settings(
+    settings = made(
         database_url="postgresql://user:open%40sesame@h/d",
         redis_url="redis://:abc@h",
         openai_api_key="sk-canary",

@@ -138,8 +138,10 @@ def faults(text: str = "") -> str:
         ),
         (
             '[strategies."a b"]\nkind = "vector"',
-            'strategies."a b": a name must be letters, digits, - and _, 100 at most, '
-            "the first a letter or digit",
+            (
+                'strategies."a b": a name must be letters, digits, - and _, 100 at most, '
+                "the first a letter or digit"
+            ),
         ),
         (
             "[strategies.hybrid]\narms = { nope = 1 }",
@@ -153,6 +155,10 @@ def faults(text: str = "") -> str:
         (
             '[embedding]\nprovider = "openai"',
             'embedding: model is required with provider "openai", as text-embedding-3-small',
+        ),
+        (
+            '[embedding]\nmodel = "mine"',
+            'embedding: model must be unset with provider "local": it has one model',
         ),
         # URLs and folders
         ('database_url = "mysql://h/d"', f"database_url: {POSTGRES}, not mysql://"),
@@ -217,8 +223,10 @@ def test_a_fault_in_the_file_is_one_exact_line(text: str, line: str) -> None:
         (
             "RECALLWATCH_FOO",
             "5",
-            "no such setting; allowed: RECALLWATCH_<SECTION>__<KEY>, "
-            "as `recallwatch config show` lists them",
+            (
+                "no such setting; allowed: RECALLWATCH_<SECTION>__<KEY>, "
+                "as `recallwatch config show` lists them"
+            ),
         ),
         ("DATABASE_URL", "sqlite://x", f"database_url: {POSTGRES}, not sqlite://"),
         (

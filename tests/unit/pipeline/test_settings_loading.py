@@ -38,6 +38,7 @@ def test_the_file_overrides_a_default_and_the_environment_the_file(
     assert loaded.origins["eval.shard_size"] == "default"
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -50,7 +51,7 @@ def test_the_file_overrides_a_default_and_the_environment_the_file(
     ],
 )
 def test_well_known_variables_are_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
     loaded = load_settings()

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -82,10 +82,13 @@ def test_names_of_any_kind_are_found_and_can_be_searched(vector_conn: Conn) -> N
     assert table.types["document_id"] == "uuid"
 
 
-@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
-def test_a_view_serves_as_a_table(vector_conn: Conn, kind: str) -> None:
+@pytest.mark.parametrize(
+    "view",
+    ["CREATE VIEW shown AS TABLE docs", "CREATE MATERIALIZED VIEW shown AS TABLE docs"],
+)
+def test_a_view_serves_as_a_table(vector_conn: Conn, view: LiteralString) -> None:
     vector_conn.execute(OWN)
-    vector_conn.execute(f"CREATE {kind} shown AS SELECT * FROM docs".encode())
+    vector_conn.execute(view)
 
     assert describe(vector_conn, CorpusSettings(table="public.shown")).dimensions == 3
 

@@ -1,14 +1,11 @@
 """The demo's corpus against what the interpreter itself says of its documentation."""
 
-import hashlib
+import builtins
 import inspect
-import json
 import os
-import pydoc
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
@@ -68,13 +65,20 @@ def test_two_calls_give_the_same_chunks() -> None:
     assert tuple(standard_library_chunks()) == corpus()
 
 
-def test_another_process_with_another_hash_seed_gives_the_same_chunks() -> None:
-    environment = {**os.environ, "PYTHONHASHSEED": "12345", "COLUMNS": "40"}
-    other = subprocess.run(
-        [sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True
+def test_two_processes_with_different_hash_seeds_give_the_same_chunks() -> None:
+    digests = {digest_in_a_process(PYTHONHASHSEED=seed) for seed in ("1", "2")}
+    assert len(digests) == 1
+
+
+def digest_in_a_process(**environment: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", DIGEST],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    ours = hashlib.sha256(json.dumps(corpus()).encode()).hexdigest()
-    assert other.stdout.strip() == ours
+    return finished.stdout
 
 
 def test_no_content_names_a_memory_address_or_a_folder_of_this_machine() -> None:
@@ -92,16 +96,21 @@ def test_each_content_opens_with_its_name_and_says_something() -> None:
 
 
 def test_the_chunks_of_a_document_are_its_whole_docstring() -> None:
-    compared = 0
     for document_id, chunks in groupby(corpus(), key=itemgetter("document_id")):
         words = [word for chunk in chunks for word in body(chunk).split()]
-        with warnings.catch_warnings(action="ignore"):
-            documented = pydoc.locate(document_id)
-            expected = inspect.getdoc(documented)
-        if documented is not None and expected is not None:
-            assert words == expected.split(), document_id
-            compared += 1
-    assert compared > 0.99 * len(document_ids())
+        assert words == docstring_at(document_id).split(), document_id
+
+
+def docstring_at(document_id: str) -> str:
+    """Return what `inspect` finds under a dotted name, the corpus having imported its modules."""
+    root, *names = document_id.split(".")
+    found: object = sys.modules[root] if root in sys.modules else getattr(builtins, root)
+    raw = found
+    for name in names:
+        raw = inspect.getattr_static(found, name, None)
+        found = getattr(found, name)
+    # From 3.12 on, a class method written in C shows its docstring in its class only.
+    return inspect.getdoc(found) or inspect.getdoc(raw) or ""
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,7 @@ def test_documents_go_by_the_name_a_programmer_types(document_id: str) -> None:
         "os.error",  # OSError
         "asyncio.TimeoutError",  # TimeoutError
         "random.Random.randint",  # random.randint
-        "collections.OrderedDict.copy.copy",
+        "unittest.IsolatedAsyncioTestCase.assertEqual",  # unittest.TestCase.assertEqual
         "pathlib.PosixPath.name",  # pathlib.PurePath.name
         "socket.SocketType.recv",  # socket.socket.recv
     ],

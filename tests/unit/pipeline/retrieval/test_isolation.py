@@ -83,7 +83,7 @@ def test_text_that_is_no_unicode_is_its_own_questions_failure() -> None:
 
 def test_stored_vectors_of_several_lengths_concern_every_question() -> None:
     error = psycopg.DataError("different vector dimensions 3 and 4")
-    with pytest.raises(CorpusError, match="several lengths .*dimensions 3 and 4"):
+    with pytest.raises(CorpusError, match=r"several lengths .*dimensions 3 and 4"):
         ask_in_groups(range(4), lambda _: None, 4, Server({1: error}).ask)
 
 

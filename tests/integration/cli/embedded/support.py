@@ -1,4 +1,4 @@
-"""A command that uses the stack, in a process of its own, under the test's control."""
+"""A command that uses the stack, under the test's control, and a look at its processes."""
 
 import json
 import os
@@ -9,14 +9,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+import pytest
+
+from cli.embedded import workers
+from cli.embedded.layout import Layout
+from cli.embedded.processes import KILL, end
+from cli.embedded.stack import all_servers
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as another user")
+
 SCRIPT = """
 import json, os, pwd, sys
 from pathlib import Path
+
+import structlog
 
 from cli.embedded.stack import open_stack
 from cli.embedded.status import inspect
 from pipeline.errors import RecallwatchError
 
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 state, wishes, user, worker = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
 if user:
     # Not before everything is imported: the interpreter may lie where the user cannot go.
@@ -96,3 +109,21 @@ class Command:
     def kill(self) -> None:
         """End it by kill -9, with the stack open."""
         self.send(signal.SIGKILL)
+
+
+def pids_of(state: Path) -> set[int]:
+    """Return the processes of the stack's servers, their children included."""
+    servers = all_servers(Layout.of(state))
+    return {process.pid for server in servers for process in server.processes()}
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def stop_everything(state: Path) -> None:
+    layout = Layout.of(state)
+    workers.stop_all(layout)
+    for server in all_servers(layout):
+        end(server.processes(), KILL)
+        server.stop()

@@ -1,0 +1,58 @@
+"""The types of settings that need a rule of their own: URLs, names, folders."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+
+def _check_scheme(url: str, *schemes: str) -> str:
+    """Return what follows the scheme; the message never quotes more, as a URL holds a password."""
+    scheme, colon, rest = url.partition("://")
+    if not colon or scheme not in schemes:
+        given = f", not {scheme}://" if colon and scheme.isalnum() else ""
+        *others, last = (f"{name}://" for name in schemes)
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"must be a URL that starts with {allowed}{given}")
+    return rest
+
+
+def _check_postgres_url(url: SecretStr) -> SecretStr:
+    """Take the spellings that other tools use; hand on the one that libpq documents."""
+    text = url.get_secret_value().strip()
+    rest = _check_scheme(text, "postgresql", "postgres", "postgresql+psycopg")
+    return SecretStr(f"postgresql://{rest}")
+
+
+def _check_redis_url(url: SecretStr) -> SecretStr:
+    _check_scheme(url.get_secret_value(), "redis", "rediss", "unix")
+    return url
+
+
+def _check_secret_http_url(url: SecretStr) -> SecretStr:
+    _check_scheme(url.get_secret_value(), "https", "http")
+    return url
+
+
+def _check_http_url(url: str) -> str:
+    _check_scheme(url, "https", "http")
+    return url
+
+
+def _check_folder(path: Path) -> Path:
+    if path == Path():
+        raise ValueError("must be a folder of its own, as .recallwatch")
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"no home folder is known for {path}") from error
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Identifier = Annotated[str, Field(min_length=1, max_length=63)]
+StrategyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
+PostgresUrl = Annotated[SecretStr, AfterValidator(_check_postgres_url)]
+RedisUrl = Annotated[SecretStr, AfterValidator(_check_redis_url)]
+WebhookUrl = Annotated[SecretStr, AfterValidator(_check_secret_http_url)]
+HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
+Folder = Annotated[Path, AfterValidator(_check_folder)]
