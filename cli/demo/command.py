@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from cli.lazy import examples
 from cli.output import Column, progress, table
 from cli.servers import Opened, open_servers
 from db.runs import RunContext
-from pipeline.errors import UnmeasuredError
+from pipeline.errors import UnmeasuredError, UsageError
 from pipeline.types import Verdict
 
 STRATEGIES = ("vector", "fulltext", "hybrid")
@@ -102,6 +103,8 @@ def _load(opened: Opened) -> tuple[int, int]:
     from pipeline.corpus.reading import Chunk
     from pipeline.corpus.statistics import show
 
+    if sys.flags.optimize > 1:
+        raise UsageError("python -OO strips the documentation that the demo searches")
     chunks = [Chunk(**record) for record in standard_library_chunks()]
     embedder = opened.work.embedder()
     with progress("loading", len(chunks)) as bar:

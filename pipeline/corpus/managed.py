@@ -85,8 +85,6 @@ def ensure_extension(conn: psycopg.Connection[Any]) -> None:
 
     Raises CorpusError where the server does not have it or the role may not install it.
     """
-    if conn.execute("SELECT FROM pg_extension WHERE extname = 'vector'").fetchone():
-        return
     try:
         conn.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except psycopg.errors.FeatureNotSupported as error:

@@ -37,8 +37,8 @@ def test_commands_that_begin_at_the_same_moment_share_one_start(state: Path) -> 
 
 def test_a_command_may_add_the_server_that_the_first_one_did_not_need(state: Path) -> None:
     first = Command(state, "v")
-    second = Command(state, "pv")
     assert first.said["postgres"] is None
+    second = Command(state, "pv")
     assert second.said["valkey"] == first.said["valkey"]
     assert second.leave() == 0
     # The first one needs no PostgreSQL, but it uses the stack: only the last one stops anything.

@@ -181,3 +181,13 @@ def test_a_table_that_may_not_be_read_is_a_corpus_error(vector_conn: Conn) -> No
 
     with pytest.raises(CorpusError, match="permission denied for table docs; grant it"):
         live_keys(vector_conn, table, ["a:0"], Level.CHUNK)
+
+
+def test_a_table_that_has_changed_since_it_was_described_is_a_corpus_error(
+    vector_conn: Conn,
+) -> None:
+    table = _own_table(vector_conn, "text", [("a", 0)])
+    vector_conn.execute("ALTER TABLE docs DROP chunk_index")
+
+    with pytest.raises(CorpusError, match="could not look keys up in the corpus: column"):
+        live_keys(vector_conn, table, ["a:0"], Level.CHUNK)

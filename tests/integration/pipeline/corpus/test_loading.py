@@ -9,7 +9,7 @@ import pytest
 from pipeline.corpus import loading, managed
 from pipeline.corpus.loading import LoadReport, load
 from pipeline.corpus.reading import Chunk
-from pipeline.errors import CorpusError, InputError, TransientError
+from pipeline.errors import CorpusError, InputError, PermanentError, TransientError
 from pipeline.types import Failure, FloatMatrix
 from tests.integration.pipeline.corpus.conftest import FakeModel
 
@@ -224,6 +224,13 @@ def test_a_chunk_that_the_model_cannot_embed_is_named(conn: Conn, model: FakeMod
     )
 
 
+def test_vectors_of_a_length_that_the_model_did_not_announce_are_an_error(
+    conn: Conn, model: FakeModel
+) -> None:
+    with pytest.raises(PermanentError, match="expected 9 dimensions, not 8"):
+        load(conn, CHUNKS, model, model="fake", dimensions=9)
+
+
 def test_a_chunk_too_long_to_be_indexed_is_named(conn: Conn, model: FakeModel) -> None:
     words = " ".join(map(str, range(200_000)))
 
@@ -243,6 +250,21 @@ class _FailingModel(FakeModel):
         if self.embedded:
             raise TransientError("the server went away")
         return super().__call__(texts)
+
+
+def test_a_second_load_looks_each_chunk_up_in_the_index(conn: Conn, model: FakeModel) -> None:
+    chunks = [Chunk("a", n, f"Text {n}.") for n in range(3 * loading.BATCH)]
+    _load(conn, chunks, model)
+    scans = b"SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'chunks'"
+
+    with conn.transaction():
+        before = conn.execute(scans).fetchone() or (0, 0)
+        _load(conn, chunks, model)
+        after = conn.execute(scans).fetchone() or (0, 0)
+
+    counting_the_whole_table = 2
+    assert after[0] - before[0] <= counting_the_whole_table
+    assert after[1] - before[1] >= len(chunks)
 
 
 @pytest.mark.usefixtures("_small_batches")
