@@ -161,12 +161,15 @@ def show(console: Console, work: WorkContext, found: Sequence[RunContext], *, mi
     from cli.report import misses_table, print_run
     from db import results
 
-    for each in found:
+    for number, each in enumerate(found):
+        if number:
+            console.print()
         print_run(console, each)
         with work.database.begin() as session:
             rows = results.misses(session, each.run, limit=misses) if misses else []
         if rows:
             title = f"without a hit at {each.run.k} (all: recallwatch runs show {each.run.id}"
+            console.print()
             console.print(misses_table(each.run, rows, title=f"{title} --failures)"))
 
 

@@ -37,11 +37,9 @@ def verdict_text(run: Run) -> Text:
 def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> None:
     """Print a run's heading, its metrics beside the reference's, its counts and its reasons."""
     run = found.run
-    heading = (
-        f"run {run.id}  {run.strategy}  k={run.k}  {run.level}"
-        f"  {found.version.set_name} v{found.version.id}  "
-    )
-    console.print(Text.assemble((one_line(heading) + "  ", "bold"), verdict_text(run)))
+    set_name = f"{found.version.set_name} v{found.version.id}"
+    heading = f"run {run.id}: {run.strategy}, k={run.k}, {run.level}s, {set_name}: "
+    console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run)))
     if run.metrics:
         console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2)))
     _print_notes(console, run)

@@ -87,12 +87,13 @@ _UPSERTS = (
 )
 
 # A file speaks for the texts it holds: an older question of the same text and tenant whose
-# expected keys the file no longer states is retired, not kept beside its correction.
+# expected keys the file no longer states, or which has an external id there, is retired, not kept
+# beside its correction.
 _RETIRE_CORRECTED = """
 UPDATE recallwatch.question q SET status = 'retired', updated_at = now()
 WHERE q.set_name = :set_name AND q.status = 'active' AND q.external_id IS NULL
-  AND EXISTS (SELECT FROM incoming i WHERE i.external_id IS NULL AND i.text = q.text
-              AND i.tenant IS NOT DISTINCT FROM q.tenant)
+  AND EXISTS (SELECT FROM incoming i
+              WHERE i.text = q.text AND i.tenant IS NOT DISTINCT FROM q.tenant)
   AND NOT EXISTS (SELECT FROM incoming i WHERE i.external_id IS NULL
                   AND i.content_hash = q.content_hash)
 """
@@ -105,13 +106,15 @@ WHERE q.set_name = :set_name AND q.status = 'active'
                   AND i.content_hash = q.content_hash)
 """
 
+# Two joins, as each can use a hash: one with both ways in its condition compares every pair.
 _REPLACE_JUDGMENTS = """
 WITH changed AS (
-    SELECT q.id, i.expected FROM recallwatch.question q JOIN incoming i
-      ON CASE WHEN q.external_id IS NULL
-              THEN i.external_id IS NULL AND i.content_hash = q.content_hash
-              ELSE i.external_id = q.external_id END
-    WHERE q.id = ANY(:ids)
+    SELECT q.id, i.expected FROM recallwatch.question q
+    JOIN incoming i ON i.external_id = q.external_id WHERE q.id = ANY(:ids)
+    UNION ALL
+    SELECT q.id, i.expected FROM recallwatch.question q
+    JOIN incoming i ON i.content_hash = q.content_hash AND i.external_id IS NULL
+    WHERE q.id = ANY(:ids) AND q.external_id IS NULL
 ), gone AS (
     DELETE FROM recallwatch.judgment j USING changed c
     WHERE j.question_id = c.id AND NOT c.expected ? j.key
@@ -229,10 +232,10 @@ def items(session: Session, version_id: int, first: int, last: int) -> Sequence[
 
 
 def expected_keys(session: Session, version_id: int) -> Iterator[str]:
-    """Yield each distinct expected key of the version's answerable questions once."""
+    """Yield each distinct key that a question of the version expects (grade >= 1) once."""
     query = text(
-        "SELECT DISTINCT jsonb_object_keys(expected) FROM recallwatch.golden_item"
-        " WHERE version_id = :version_id AND kind = 'answerable'"
+        "SELECT DISTINCT e.key FROM recallwatch.golden_item, jsonb_each_text(expected) e"
+        " WHERE version_id = :version_id AND e.value::integer >= 1"
     )
     yield from session.execute(
         query, {"version_id": version_id}, execution_options={"yield_per": 10_000}

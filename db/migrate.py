@@ -10,10 +10,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, text
 
 from db.models import SCHEMA
 from db.session import Database
+from pipeline.errors import PermanentError
 
 LOCK = 0x7265_6361_6C6C
 """Key of the advisory lock: "recall" in ASCII."""
@@ -22,13 +24,20 @@ LOCK = 0x7265_6361_6C6C
 def upgrade(database: Database) -> None:
     """Run the migrations that are missing, all in one transaction.
 
-    Raises TransientError when the server does not answer or a lock is not had in 10 seconds.
+    Raises TransientError when the server does not answer or a lock is not had in 10 seconds,
+    PermanentError when a newer recallwatch made the tables or the role may not make them.
     """
     with database.connect() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '10s'"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
         if _current(connection) != head():
-            command.upgrade(_config(connection), "head")
+            try:
+                command.upgrade(_config(connection), "head")
+            except CommandError as error:
+                raise PermanentError(
+                    f"the tables in database {database.name} are of a newer recallwatch ({error});"
+                    " update this one"
+                ) from error
 
 
 def current(database: Database) -> str | None:
@@ -48,7 +57,9 @@ def _current(connection: Connection) -> str | None:
 
 
 def _config(connection: Connection | None) -> Config:
+    folder = Path(__file__).parent / "migrations"
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    # Alembic reads a % as the start of a variable's name.
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config

@@ -160,8 +160,10 @@ def mark_running(session: Session, run_id: int) -> None:
 
 def lock(session: Session, run_id: int) -> Run | None:
     """Lock an unfinished run's row until the transaction ends; None when it is finished."""
-    query = select(Run).where(Run.id == run_id, Run.status.in_(UNFINISHED)).with_for_update()
-    return session.scalar(query)
+    # Every result that is written holds FOR KEY SHARE on its run, through the foreign key: a plain
+    # FOR UPDATE would conflict with it, and two shards stored at once would deadlock.
+    unfinished = select(Run).where(Run.id == run_id, Run.status.in_(UNFINISHED))
+    return session.scalar(unfinished.with_for_update(key_share=True))
 
 
 def complete(run: Run, verdict: Verdict, reasons: Sequence[str]) -> None:
@@ -213,7 +215,10 @@ def finished_shards_only(session: Session) -> list[int]:
 
 
 def find_reference(session: Session, context: RunContext) -> Run | None:
-    """Return the last measured run of the same set, strategy, k, level and convention."""
+    """Return the last measured run of the same set and strategy that measured the same thing.
+
+    That is: at the same k, level, relevance threshold and metric convention.
+    """
     run = context.run
     query = (
         select(Run)
@@ -224,6 +229,7 @@ def find_reference(session: Session, context: RunContext) -> Run | None:
             Run.strategy == run.strategy,
             Run.k == run.k,
             Run.level == run.level,
+            Run.relevance_threshold == run.relevance_threshold,
             Run.convention == run.convention,
             Run.status == RunStatus.COMPLETED,
             Run.verdict != Verdict.UNMEASURED,

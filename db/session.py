@@ -6,11 +6,11 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from pipeline.errors import PermanentError, TransientError
+from pipeline.errors import PermanentError, RecallwatchError, TransientError
 
 __all__ = ["Database", "Session", "driver_connection", "server_version", "try_lock"]
 
@@ -59,17 +59,28 @@ class Database:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (OperationalError, InterfaceError) as error:
-            raise TransientError(f"database {self.name}: {_first_line(error)}") from error
-        except ProgrammingError as error:
-            if isinstance(
-                error.orig, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn
-            ):
-                raise PermanentError(
-                    f"database {self.name} lacks recallwatch's tables or they are of another"
-                    " version; run: recallwatch migrate"
-                ) from error
-            raise
+        except (DBAPIError, psycopg.Error) as error:
+            mapped = self._in_our_words(error)
+            if mapped is None:
+                raise
+            raise mapped from error
+
+    def _in_our_words(self, error: DBAPIError | psycopg.Error) -> RecallwatchError | None:
+        """Return our error for SQLAlchemy's, or for psycopg's own, which a COPY raises."""
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        reason = str(cause).strip().partition("\n")[0]
+        if isinstance(cause, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
+            return PermanentError(
+                f"database {self.name} lacks recallwatch's tables or they are of another"
+                " version; run: recallwatch migrate"
+            )
+        if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+            return PermanentError(
+                f"database {self.name}: {reason}; grant it to the role in DATABASE_URL"
+            )
+        if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
+            return TransientError(f"database {self.name}: {reason}")
+        return None
 
 
 def server_version(database: Database) -> int:
@@ -90,7 +101,3 @@ def driver_connection(connection: Connection | Session) -> psycopg.Connection[An
         connection = connection.connection()
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]  # SQLAlchemy types it as Any | None; ours is always psycopg
     return driver
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0]

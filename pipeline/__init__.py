@@ -1,1 +1,1 @@
-"""What the product knows: golden set, embedding, retrieval, scoring, verdict. Imports nothing of ours."""
+"""What the product knows: golden sets, embedding, retrieval, scoring, verdict."""

@@ -50,6 +50,7 @@ def demo(context: Context) -> None:
         console.print("3. Evaluate three ways to search, each a run through the queue:\n")
         before = _evaluate(opened)
         console.print(_summary(before))
+        console.print()
         spoiled = _plant(opened)
         console.print(
             f"4. A re-index goes wrong: {spoiled:,} chunks, a third of the documents, are\n"
@@ -180,13 +181,14 @@ def _print_verdicts(context: Context, opened: Opened, found: Sequence[RunContext
 
     for each in found:
         print_run(context.console, each)
+        context.console.print()
     worst = next(each.run for each in found if each.run.strategy == "vector")
     if worst.compared_to is None:
         return
     with opened.work.database.begin() as session:
         reference = runs.get(session, worst.compared_to).run
         lost = comparisons.lost(session, worst, reference, limit=200)
-    title = f"\nvector lost {len(lost)} questions, among them"
+    title = f"vector lost {len(lost)} questions, among them"
     context.console.print(misses_table(worst, islice(lost, SHOWN_LOST), title=title))
 
 

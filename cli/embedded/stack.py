@@ -47,7 +47,7 @@ class Stack:
         self.servers = servers
         self._layout = layout
         self._share = share
-        self._workers: list[WorkerProcess] = []
+        self._workers: dict[str, WorkerProcess] = {}
 
     def ensure_workers(
         self, command: Sequence[str], env: Mapping[str, str], *, fingerprint: str
@@ -64,13 +64,14 @@ class Stack:
             if worker is None:
                 if self._is_only_user():
                     workers.stop_all(self._layout)
+                    self._workers.clear()
                 worker = workers.start(self._layout, command, env, fingerprint)
-        self._workers.append(worker)
+        self._workers[fingerprint] = worker
         return worker
 
     def check_workers(self) -> None:
         """Raise `UsageError` with the log's explanation if a worker of ours has stopped."""
-        for worker in self._workers:
+        for worker in self._workers.values():
             if not worker.is_running:
                 raise UsageError(
                     f"the worker stopped: {worker.last_words or 'it left no word'}; "

@@ -1,12 +1,16 @@
 """Alembic's entry: runs on the connection that `db.migrate` hands over."""
 
 from alembic import context
-from sqlalchemy import text
+from sqlalchemy import inspect
+from sqlalchemy.schema import CreateSchema
 
 from db.models import SCHEMA, Base
 
 connection = context.config.attributes["connection"]
-connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+# Not IF NOT EXISTS: that wants the right to create schemas even where an owner of the database
+# made this one.
+if not inspect(connection).has_schema(SCHEMA):
+    connection.execute(CreateSchema(SCHEMA))
 context.configure(
     connection=connection,
     target_metadata=Base.metadata,

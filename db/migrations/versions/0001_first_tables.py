@@ -183,10 +183,17 @@ CREATE TABLE recallwatch.result (
 );
 """
 
+DOWNGRADE = """
+DROP TABLE recallwatch.result, recallwatch.shard, recallwatch.run, recallwatch.batch,
+    recallwatch.golden_item, recallwatch.golden_version, recallwatch.judgment,
+    recallwatch.question;
+DROP FUNCTION recallwatch.refuse_update();
+"""
+
 
 def upgrade() -> None:
     op.execute(UPGRADE)
 
 
 def downgrade() -> None:
-    op.execute("DROP SCHEMA recallwatch CASCADE; CREATE SCHEMA recallwatch")
+    op.execute(DOWNGRADE)

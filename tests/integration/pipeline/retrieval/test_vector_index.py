@@ -169,10 +169,13 @@ def test_the_first_k_are_the_same_whatever_the_look_depth(
         )
         retriever = VectorRetriever(session, strategy)
         asked = questions(vectors=clustered(8, 16, seed=seed), tenants=[tenant] * 8)
-        limits = [effective_limit(strategy, k, level, depth) for depth in (1, look_depth)]
+        limits = [
+            effective_limit(strategy, k, level, depth, tenants=tenant is not None)
+            for depth in (1, look_depth)
+        ]
         shallow, deep = (ranked(retriever.retrieve(asked, limit)) for limit in limits)
-        for without, within in zip(shallow, deep, strict=True):
-            assert without.keys == within.keys[: limits[0]]
+        for expected, answer in zip(shallow, deep, strict=True):
+            assert expected.keys == answer.keys[: limits[0]]
 
     check()
 

@@ -9,10 +9,9 @@ from pipeline.settings import FulltextStrategy, HybridStrategy, Strategy, Vector
 from pipeline.types import Level
 
 INDEXED = VectorStrategy(ef_search=40)
-RELAXED = VectorStrategy(ef_search=40, iterative_scan="relaxed_order")
 EXACT = VectorStrategy(exact=True)
 HYBRID = HybridStrategy(depth=50)
-ALL = (INDEXED, RELAXED, EXACT, FulltextStrategy(), HYBRID)
+ALL = (INDEXED, EXACT, FulltextStrategy(), HYBRID)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +20,6 @@ ALL = (INDEXED, RELAXED, EXACT, FulltextStrategy(), HYBRID)
         (INDEXED, 5, 50, 40),
         (INDEXED, 5, 20, 20),
         (INDEXED, 100, 50, 100),
-        (RELAXED, 5, 50, 5),
         (EXACT, 5, 50, 50),
         (FulltextStrategy(), 5, 50, 50),
         (FulltextStrategy(), 60, 50, 60),
@@ -35,6 +33,15 @@ def test_chunks_are_looked_for_as_deep_as_changes_nothing(
     assert effective_limit(strategy, k, Level.CHUNK, look_depth) == expected
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"), [(INDEXED, 5), (EXACT, 50), (FulltextStrategy(), 50), (HYBRID, 50)]
+)
+def test_within_a_tenant_an_index_is_asked_for_no_more_than_counts(
+    strategy: Strategy, expected: int
+) -> None:
+    assert effective_limit(strategy, 5, Level.CHUNK, 50, tenants=True) == expected
+
+
 @pytest.mark.parametrize("strategy", ALL)
 def test_documents_need_five_times_as_many_chunks(strategy: Strategy) -> None:
     assert effective_limit(strategy, 30, Level.DOCUMENT, 1) == 150
@@ -45,15 +52,16 @@ def test_documents_need_five_times_as_many_chunks(strategy: Strategy) -> None:
     k=st.integers(1, 1000),
     level=st.sampled_from(Level),
     look_depth=st.integers(1, 1000),
+    tenants=st.booleans(),
 )
 def test_what_the_index_or_the_arms_are_asked_does_not_depend_on_the_look_depth(
-    strategy: Strategy, k: int, level: Level, look_depth: int
+    strategy: Strategy, k: int, level: Level, look_depth: int, tenants: bool
 ) -> None:
     """A deeper look never raises ef_search, and never the arms' candidates."""
-    shallow = effective_limit(strategy, k, level, 1)
-    deep = effective_limit(strategy, k, level, look_depth)
+    shallow = effective_limit(strategy, k, level, 1, tenants=tenants)
+    deep = effective_limit(strategy, k, level, look_depth, tenants=tenants)
     assert k <= shallow <= deep
-    if strategy in (INDEXED, RELAXED):
+    if strategy is INDEXED:
         assert max(INDEXED.ef_search, deep) == max(INDEXED.ef_search, shallow)
     if strategy is HYBRID:
         assert max(HYBRID.depth, deep) == max(HYBRID.depth, shallow)
