@@ -13,7 +13,7 @@ from cli.output import Column, print_json, progress, table
 from cli.servers import open_servers
 from pipeline.corpus.reading import Chunk
 from pipeline.corpus.statistics import CorpusSummary
-from pipeline.embedding.cached import CachedEmbedder
+from pipeline.embedding.checked import CheckedEmbedder
 
 
 @click.group(
@@ -53,7 +53,7 @@ def load_file(context: Context, file: Path, replace: bool, as_json: bool) -> Non
     chunks = read_chunks(file)
     first = next(chunks)
     with open_servers(context) as opened, progress("loading", None) as bar:
-        embedder = opened.work.embedder()
+        embedder = opened.work.chunk_embedder()
         report = load(
             opened.work.corpus(),
             chain([first], chunks),
@@ -77,7 +77,7 @@ def load_file(context: Context, file: Path, replace: bool, as_json: bool) -> Non
         context.err.print(f"warning: {warning}", soft_wrap=True)
 
 
-def _dimensions(embedder: CachedEmbedder, first: Chunk) -> int:
+def _dimensions(embedder: CheckedEmbedder, first: Chunk) -> int:
     """Return how long the table's vectors are: as those of the file, else as the model's."""
     if first.embedding is not None:
         return len(first.embedding)

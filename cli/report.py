@@ -41,7 +41,7 @@ def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> 
     heading = f"run {run.id}: {run.strategy}, k={run.k}, {run.level}s, {set_name}: "
     console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run)))
     if run.metrics:
-        console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2)))
+        console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2), expand=False))
     _print_notes(console, run)
 
 
@@ -83,11 +83,14 @@ def _print_notes(console: Console, run: Run) -> None:
         counts = f"scored {run.n_scored}/{run.size}"
         counts += f", failed {run.n_failed}" if run.n_failed else ""
         counts += f", ineligible {run.n_ineligible}" if run.n_ineligible else ""
-        console.print(f"  {counts}", soft_wrap=True)
-    for reason in run.reasons or []:
-        console.print(f"  {one_line(reason)}", soft_wrap=True)
-    for note in [*_comparison_notes(run), *_fact_notes(run)]:
-        console.print(f"  {one_line(note)}", soft_wrap=True)
+        _print_note(console, counts)
+    for note in [*(run.reasons or []), *_comparison_notes(run), *_fact_notes(run)]:
+        _print_note(console, note)
+
+
+def _print_note(console: Console, note: str) -> None:
+    """Print a line that, where it is too long, goes on under its own beginning."""
+    console.print(Padding(Text(one_line(note)), (0, 0, 0, 2), expand=False))
 
 
 def _comparison_notes(run: Run) -> Iterable[str]:

@@ -137,11 +137,11 @@ def import_questions(
                     {"set_name": set_name})  # fmt: skip
     session.execute(text(_INCOMING))
     total = _copy(session, questions)
-    retire = _RETIRE_ABSENT if replace else _RETIRE_CORRECTED
-    retired = len(session.execute(text(retire + " RETURNING q.id"), {"set_name": set_name}).all())
     session.execute(text("CREATE INDEX ON incoming (external_id)"))
     session.execute(text("CREATE INDEX ON incoming (content_hash)"))
     session.execute(text("ANALYZE incoming"))
+    retire = _RETIRE_ABSENT if replace else _RETIRE_CORRECTED
+    retired = len(session.execute(text(retire + " RETURNING q.id"), {"set_name": set_name}).all())
     touched = [
         row
         for upsert in _UPSERTS

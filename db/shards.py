@@ -115,20 +115,41 @@ def end_hold(
     return sorted(session.execute(query, values).scalars())
 
 
+# Embedding and evaluation each know a part of what a shard took: counts of one name add up.
+_ADDED_STATS = """(
+    SELECT jsonb_object_agg(key, total) FROM (
+        SELECT key, sum(value::float8) AS total FROM (
+            SELECT * FROM jsonb_each_text(coalesce(stats, '{}'))
+            UNION ALL SELECT * FROM jsonb_each_text(CAST(:stats AS jsonb))
+        ) AS both_parts GROUP BY key
+    ) AS added
+)"""
+
+
 def close(session: Session, claim: Claim, *, stats: str) -> bool:
     """Mark a shard done if the claim still holds; False: it was lost, store nothing.
 
     `stats` is a JSON object of seconds and counts.
     """
-    query = text("""
+    query = text(f"""
         UPDATE recallwatch.shard SET state = 'done', lease_until = NULL, error = NULL,
-            stats = CAST(:stats AS jsonb)
+            stats = {_ADDED_STATS}
         WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
         RETURNING 1
     """)
     values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token,
               "stats": stats}  # fmt: skip
     return session.execute(query, values).one_or_none() is not None
+
+
+def add_stats(session: Session, batch_id: int, number: int, *, stats: str) -> None:
+    """Add a batch's shared seconds and counts to its first run that needs vectors."""
+    query = text(f"""
+        UPDATE recallwatch.shard SET stats = {_ADDED_STATS}
+        WHERE number = :number AND run_id = (
+            SELECT min(id) FROM recallwatch.run WHERE batch_id = :batch_id AND needs_vectors)
+    """)
+    session.execute(query, {"batch_id": batch_id, "number": number, "stats": stats})
 
 
 def all_done(session: Session, run_id: int) -> bool:

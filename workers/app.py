@@ -6,6 +6,7 @@ trial) and no countdowns: a shard that has to wait says so in its `next_at` colu
 """
 
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
@@ -24,17 +25,24 @@ TASK_MODULES = (
 
 
 def broker_url(redis_url: str) -> str:
-    """Return kombu's spelling of a Redis URL: it knows a unix socket as redis+socket."""
-    scheme, colon, rest = redis_url.partition("://")
-    if scheme != "unix":
+    """Return kombu's spelling of a Redis URL.
+
+    It knows a unix socket as redis+socket, its database as virtual_host, and user and password in
+    front of the path only.
+    """
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
         return redis_url
-    path, _, query = rest.partition("?")
-    database = query.removeprefix("db=") or "0"
-    return f"redis+socket{colon}{path}?virtual_host={database}"
+    options = dict(parse_qsl(parts.query))
+    account = parts.netloc
+    if not account and "password" in options:
+        account = f"{quote(options.get('username', ''))}:{quote(options['password'])}@"
+    return f"redis+socket://{account}{parts.path}?virtual_host={options.get('db', '0')}"
 
 
 def _configuration(settings: Settings) -> dict[str, Any]:
     lease = settings.queue.lease
+    time_limit = lease + 30
     redis_url = settings.redis_url.get_secret_value() if settings.redis_url else None
     return {
         "broker_url": broker_url(redis_url) if redis_url else None,
@@ -44,7 +52,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "broker_transport_options": {
             # Above the longest task, so that no message is delivered twice while it is worked on;
             # a worker that died is found by the sweep long before.
-            "visibility_timeout": 2 * lease,
+            "visibility_timeout": 2 * time_limit,
             "unacked_restore_interval": 10,
             "unacked_restore_throttle": 1,
             # A broker that froze must not hold a publisher for ever.
@@ -64,7 +72,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "task_annotations": {"*": {"max_retries": 2, "default_retry_delay": 1}},
         "task_default_queue": "default",
         "task_soft_time_limit": lease,
-        "task_time_limit": lease + 30,
+        "task_time_limit": time_limit,
         "worker_prefetch_multiplier": 1,
         "worker_max_tasks_per_child": 1000,
         "worker_hijack_root_logger": False,

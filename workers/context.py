@@ -12,13 +12,15 @@ from typing import Any
 
 import psycopg
 import redis
+from psycopg.pq import TransactionStatus
 from pydantic import SecretStr
 
 from db.session import Database
 from pipeline.corpus.table import CorpusTable, describe
-from pipeline.embedding.build import build_cached_embedder
+from pipeline.embedding.build import build_cached_embedder, build_embedder
 from pipeline.embedding.cache import connect
 from pipeline.embedding.cached import CachedEmbedder
+from pipeline.embedding.checked import CheckedEmbedder
 from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.build import from_snapshot
@@ -52,11 +54,15 @@ class Context:
         return connect(_required(self.settings.redis_url, "REDIS_URL"))
 
     def corpus(self) -> psycopg.Connection[Any]:
-        """Return the connection to the corpus, opened anew where it broke.
+        """Return the connection to the corpus, opened anew where it cannot be used.
 
-        Raises TransientError when the server does not answer.
+        It broke, or a time limit ended a task in the middle of a statement, which leaves it
+        waiting for the answer for ever. Raises TransientError when the server does not answer.
         """
-        if self._corpus is None or self._corpus.closed or self._corpus.broken:
+        if self._corpus and self._corpus.info.transaction_status is not TransactionStatus.IDLE:
+            self._corpus.close()
+            self._corpus = None
+        if self._corpus is None:
             self._retrievers.clear()
             self._corpus = self._connect_corpus()
         return self._corpus
@@ -84,6 +90,12 @@ class Context:
                 wanted, self.settings.openai_api_key, self.redis
             )
         return self._embedders[key]
+
+    def chunk_embedder(self) -> CheckedEmbedder:
+        """Return the embedder for chunks, past the cache: the table keeps their vectors."""
+        return CheckedEmbedder(
+            build_embedder(self.settings.embedding, self.settings.openai_api_key)
+        )
 
     def retriever(self, run_settings: dict[str, Any], fingerprint: dict[str, Any]) -> Retriever:
         """Return the retriever that a run's settings describe, over the corpus as it was then.

@@ -1,9 +1,13 @@
 """Task embed_shard: put the vectors of a batch's shard into the cache, then ring its runs."""
 
+import json
+import time
+
 import structlog
 
 from db import golden, runs, shards
 from db.session import Session
+from pipeline.embedding.cached import CachedEmbedder, Stats
 from pipeline.errors import RecallwatchError, TransientError
 from pipeline.settings import EmbeddingSettings
 from workers import context, doorbell
@@ -36,15 +40,31 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
                 return
             texts, embedding = _load(session, batch_id, positions)
         try:
-            ctx.embedder(embedding).warm(texts)
+            spent = _warm(ctx.embedder(embedding), texts)
         except TransientError as error:
             _postpone(ctx, batch_id, number, error)
         except RecallwatchError as error:
             _fail(ctx, batch_id, str(error))
         else:
             with ctx.database.begin() as session:
+                shards.add_stats(session, batch_id, number, stats=json.dumps(spent))
                 waiting = shards.end_hold(session, batch_id, number)
             doorbell.evaluate((run_id, number) for run_id in waiting)
+
+
+def _warm(embedder: CachedEmbedder, texts: list[str]) -> dict[str, float]:
+    """Cache the vectors; return what it took, in the names that evaluation uses.
+
+    Cache hits are left out: evaluation finds every text in the cache, and counts it.
+    """
+    embedder.stats = spent = Stats()
+    started = time.monotonic()
+    embedder.warm(texts)
+    return {
+        "embedded_texts": spent.misses,
+        "embedding_calls": spent.calls,
+        "warm_seconds": time.monotonic() - started,
+    }
 
 
 def _load(

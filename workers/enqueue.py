@@ -11,7 +11,9 @@ calling process, as everywhere.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from enum import StrEnum
 from itertools import islice
+from typing import TypeVar
 
 from db import golden, runs, shards
 from db.models import GoldenVersion, Run
@@ -28,6 +30,8 @@ from pipeline.types import Level, Trigger, document_of
 from pipeline.verdict.rules import Gate
 from workers import context, doorbell
 from workers.context import Context
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 LIVENESS_BATCH = 20_000
 """Expected keys looked up in the corpus at a time."""
@@ -71,10 +75,10 @@ def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatc
 ) -> StartedBatch:
     """Snapshot the golden set, plan one run a strategy, commit, then ring the workers.
 
-    Returns at once; workers evaluate. Raises UsageError (unknown strategy, k out of range),
-    InputError (no golden set), CorpusError (no corpus, wrong dimension, no expected key in it),
-    TransientError (a server does not answer). When only the queue does not answer, the batch is
-    kept and a sweep starts it later.
+    Returns at once; workers evaluate. Raises UsageError (unknown strategy or level, k out of
+    range), InputError (no golden set), CorpusError (no corpus, wrong dimension, no expected key in
+    it), TransientError (a server does not answer). When only the queue does not answer, the batch
+    is kept and a sweep starts it later.
     """
     request = Request(
         strategies, set_name, k, level, max_drop, trigger, requested_by, git_sha
@@ -135,12 +139,20 @@ def resolve(settings: Settings, request: Request) -> Wanted:
         strategies=names,
         set_name=request.set_name or settings.eval.set,
         k=k,
-        level=Level(request.level or settings.eval.level),
+        level=_member(Level, "level", request.level or settings.eval.level),
         max_drop=max_drop,
-        trigger=Trigger(request.trigger),
+        trigger=_member(Trigger, "trigger", request.trigger),
         requested_by=request.requested_by,
         git_sha=request.git_sha,
     )
+
+
+def _member(choices: type[Choice], name: str, value: str) -> Choice:
+    """Return the enum's member of this value; raises UsageError, which names them all."""
+    try:
+        return choices(value)
+    except ValueError:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}") from None
 
 
 def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerprint) -> runs.RunPlan:

@@ -11,6 +11,7 @@ from db.models import GoldenItem, Run
 from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import tenant_sizes
+from pipeline.embedding.cached import Stats as Spent
 from pipeline.retrieval.build import parse_snapshot
 from pipeline.retrieval.limits import effective_limit
 from pipeline.scoring import Judged, Measure, Scores, score
@@ -55,8 +56,14 @@ def _embed(
     if not run.needs_vectors:
         return None, {}
     embedder = ctx.embedder(EmbeddingSettings.model_validate(run.settings["embedding"]))
+    embedder.stats = spent = Spent()
     with _timed(stats, "embed_seconds"):
-        return embedder.embed([item.text for item in items])
+        ids = [str(item.question_id) for item in items]
+        found = embedder.embed([item.text for item in items], ids)
+    stats["cached_texts"] = spent.hits
+    stats["embedded_texts"] = spent.misses
+    stats["embedding_calls"] = spent.calls
+    return found
 
 
 def _retrieve(
@@ -105,7 +112,7 @@ def _underfilled(
         return 0
     table = ctx.corpus_table(CorpusSettings.model_validate(run.settings["corpus"]))
     sizes = tenant_sizes(ctx.corpus(), table)
-    whole = sum(sizes.values())
+    whole = run.corpus_fingerprint["embedded"]
     searched = [(sizes.get(tenant, 0) if tenant else whole, rows) for tenant, rows in short]
     return sum(rows < min(run.k, chunks) for chunks, rows in searched)
 

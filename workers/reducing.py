@@ -17,6 +17,9 @@ from workers.doorbell import REDUCE_RUN
 
 log = structlog.get_logger(__name__)
 
+COUNTED = ("cached_texts", "embedded_texts", "embedding_calls")
+"""The names of a run's cost, in texts and calls."""
+
 
 @app.task(name=REDUCE_RUN)
 def reduce_run(run_id: int) -> None:
@@ -100,6 +103,8 @@ def _latency(stats: dict[str, float]) -> dict[str, float]:
 
 
 def _cost(stats: dict[str, float]) -> dict[str, float]:
-    """Return the counts that money or rate limits hang on: cache hits, texts embedded, calls."""
-    return {name: value for name, value in stats.items() if name.startswith("embed_")
-            and not name.endswith("_seconds")}  # fmt: skip
+    """Return what money and rate limits hang on; a batch's shared embedding stands once.
+
+    It counts for the first of the batch's runs that need vectors.
+    """
+    return {name: stats[name] for name in COUNTED if name in stats}

@@ -41,16 +41,16 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     """Do what lost messages left undone; None: another sweep is at work.
 
     A shard is rung again only when the queues hold no message (its own may be waiting there) and
-    it was not rung for `quiet` seconds.
+    it was not rung for `quiet` seconds. Raises TransientError when the broker is down: hopeless
+    runs are failed all the same.
     """
     with ctx.database.begin() as session:
         if not try_lock(session, LOCK):
             return None
         failed = _fail_hopeless(ctx, session)
-        rung = shards.due(session, quiet=quiet, limit=MOST) if _queues_empty(ctx) else []
         reduced = runs.finished_shards_only(session)
-    doorbell.evaluate(rung)
     doorbell.reduce(reduced)
+    rung = _ring_forgotten(ctx, quiet) if _queues_empty(ctx) else []
     if failed or rung or reduced:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced)
     return Swept(failed, rung, reduced)
@@ -63,6 +63,14 @@ def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
         failed += runs.fail(session, [run_id], reason)
     overdue = runs.overdue(session)
     return failed + runs.fail(session, overdue, "not finished by its deadline ([queue] deadline)")
+
+
+def _ring_forgotten(ctx: Context, quiet: int) -> list[tuple[int, int]]:
+    """Ring the shards that wait for a worker; two sweeps never ring the same one."""
+    with ctx.database.begin() as session:
+        forgotten = shards.due(session, quiet=quiet, limit=MOST)
+    doorbell.evaluate(forgotten)
+    return forgotten
 
 
 def _queues_empty(ctx: Context) -> bool:

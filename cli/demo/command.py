@@ -107,7 +107,7 @@ def _load(opened: Opened) -> tuple[int, int]:
     if sys.flags.optimize > 1:
         raise UsageError("python -OO strips the documentation that the demo searches")
     chunks = [Chunk(**record) for record in standard_library_chunks()]
-    embedder = opened.work.embedder()
+    embedder = opened.work.chunk_embedder()
     with progress("loading", len(chunks)) as bar:
         load(
             opened.work.corpus(), chunks, embedder.embed, model=embedder.model,
@@ -141,7 +141,7 @@ def _plant(opened: Opened) -> int:
     from pipeline.corpus.loading import load
     from pipeline.corpus.reading import Chunk
 
-    embedder = opened.work.embedder()
+    embedder = opened.work.chunk_embedder()
     spoiled = [r for r in standard_library_chunks() if _is_spoiled(r["document_id"])]
     vectors, failures = embedder.embed([first_words(record["content"]) for record in spoiled])
     chunks = [

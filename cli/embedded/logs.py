@@ -14,7 +14,10 @@ _COMPLAINT = re.compile(
     r"fatal|panic|error|can't|cannot|could not|failed|denied|no space|no such|not permitted",
     re.IGNORECASE,
 )
-_STAMP = re.compile(r"^(\d+:\w )?[\d-]*\d [\w:. ]*?[\d:.]+ (UTC )?(\[\d+\] )?([#*.-] )?")
+_STAMP = re.compile(
+    r"^.*?(?=(?:FATAL|PANIC|ERROR): )"  # PostgreSQL
+    r"|^\d+:[A-Z] \d\d \w{3} \d{4} [\d:.]+ [.*#-] "  # Valkey
+)
 
 
 @contextmanager
@@ -42,7 +45,7 @@ def explanation(path: Path, since: int = 0) -> str:
     lines = [line.strip() for line in _tail(path, since).splitlines() if line.strip()]
     complaints = [line for line in lines if _COMPLAINT.search(line)]
     found = (complaints or lines or [""])[-1]
-    return _STAMP.sub("", found)
+    return _STAMP.sub("", found, count=1)
 
 
 def _tail(path: Path, since: int) -> str:

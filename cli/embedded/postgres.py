@@ -48,8 +48,9 @@ SHARED_MEMORY_BYTES = 512 * 1024 * 1024
 """Parallel index builds need maintenance_work_mem there; containers often have but 64 MB."""
 
 _ANSWER_SECONDS = 2.0
-_ENCRYPTION_REQUEST = struct.pack("!ii", 8, 80877103)
-"""SSLRequest of the frontend/backend protocol: any server answers it, and logs nothing."""
+_PROTOCOL = 3 << 16
+_NOT_NOW = b"C57P03\0"
+"""The field of an error message that holds SQLSTATE cannot_connect_now: starting or stopping."""
 
 _STATUS_LINE = 7
 """The line of postmaster.pid (from 0) that says starting, ready or stopping, as pg_ctl reads it."""
@@ -83,13 +84,15 @@ class Postgres(Server):
         return f"postgresql://{USER}@/{DATABASE}?host={self.sockets}"
 
     def ask(self) -> Condition:
-        """Read the state in the pid file, and ask for a word on the socket.
+        """Read the state in the pid file, then try to connect.
 
-        Neither is enough: a killed server leaves the file, and one that still recovers answers.
+        The file comes first because each refused connection leaves a complaint in the log. It is
+        not enough: a killed server leaves it, and one that recovers from the crash of a backend
+        calls itself ready.
         """
         status = self._status()
         if status == "ready":
-            return Condition.READY if self._answers() else Condition.SILENT
+            return self._try_to_connect()
         return Condition.BUSY if status else Condition.SILENT
 
     def prepare(self) -> None:
@@ -127,15 +130,19 @@ class Postgres(Server):
         except (OSError, IndexError):
             return ""
 
-    def _answers(self) -> bool:
+    def _try_to_connect(self) -> Condition:
+        """Greet the server as the frontend/backend protocol, version 3, has it."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_ANSWER_SECONDS)
             try:
                 connection.connect(f"{self.sockets}/{POSTGRES_SOCKET}")
-                connection.sendall(_ENCRYPTION_REQUEST)
-                return bool(connection.recv(1))
+                connection.sendall(_greeting())
+                answer = connection.recv(1024)
             except OSError:
-                return False
+                return Condition.SILENT
+        if not answer:
+            return Condition.SILENT
+        return Condition.BUSY if _NOT_NOW in answer else Condition.READY
 
     def _data_exist(self) -> bool:
         """Return whether there is a data folder of our version; refuse any other content."""
@@ -197,6 +204,12 @@ _INITDB_OPTIONS = (
     "--no-sync",
 )
 _SYNC_METHOD = "syncfs" if platform.system() == "Linux" else "fsync"
+
+
+def _greeting() -> bytes:
+    """Return a StartupMessage."""
+    parameters = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
+    return struct.pack("!ii", len(parameters) + 8, _PROTOCOL) + parameters
 
 
 def binary_folder() -> Path:

@@ -41,7 +41,6 @@ def _is_uuid(value: str) -> bool:
 # Column type -> the type to compare in, so that the column's index serves. Others: as text.
 _COMPARED_AS: Mapping[str, str] = {
     "text": "text",
-    "character varying": "text",
     "smallint": "bigint",
     "integer": "bigint",
     "bigint": "bigint",

@@ -105,9 +105,9 @@ def load(
     taken up by the next. `replace` builds a new table and puts it in the place of the old one at
     the end. `on_progress` is told how many chunks each batch had.
 
-    Raises InputError for a chunk that the model cannot embed or that is too long for PostgreSQL,
-    CorpusError for a table of other dimensions or under another load; what `chunks` and `embed`
-    raise passes through.
+    Raises InputError for a chunk that the model cannot embed, that is too long for PostgreSQL or
+    that brings a vector of another length; CorpusError for a table of other dimensions or under
+    another load. What `chunks` and `embed` raise passes through.
     """
     with managed.only_loader(conn):
         managed.ensure_extension(conn)
@@ -119,6 +119,7 @@ def load(
         schema = managed.REPLACEMENT_SCHEMA if replace else managed.SCHEMA
         loader = _Loader(conn, schema, embed, model)
         for batch in _batches(chunks):
+            _check_vectors(batch, dimensions)
             loader.load(batch)
             on_progress(len(batch))
         managed.build_indexes(conn, schema, dimensions)
@@ -217,6 +218,15 @@ def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     iterator = iter(chunks)
     while batch := list(islice(iterator, BATCH)):
         yield batch
+
+
+def _check_vectors(batch: Iterable[Chunk], dimensions: int) -> None:
+    for chunk in batch:
+        if chunk.embedding is not None and len(chunk.embedding) != dimensions:
+            raise InputError(
+                f"chunk {chunk.key} brings a vector of {len(chunk.embedding)} dimensions, the "
+                f"table holds {dimensions}: the file's vectors and the model must have as many"
+            )
 
 
 def _report(

@@ -53,6 +53,8 @@ class FrequentLexemes:
 def _count(
     session: CorpusSession, document: sql.Composable, share: float, least: int
 ) -> Mapping[str, int]:
+    if share >= 1:
+        return {}
     chunks = sql.SQL("FROM {} AS c").format(session.table.relation)
     [(total,)] = session.fetch(sql.SQL("SELECT count(*) {}").format(chunks), share=_COUNTING)
     threshold = max(share * total, least)

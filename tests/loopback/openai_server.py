@@ -19,6 +19,9 @@ import numpy as np
 
 from pipeline.types import FloatMatrix
 
+PATIENCE = 10.0
+"""Seconds after which even a server that hangs lets go: a client without a timeout fails then."""
+
 
 def vectors_for(texts: Sequence[str], dimensions: int) -> FloatMatrix:
     """Return the vectors that the server gives: random, but always the same for a text."""
@@ -221,24 +224,25 @@ def raw(
 
 
 def hang() -> Reply:
-    """Say nothing until the server closes."""
+    """Say nothing for PATIENCE seconds, or until the server closes."""
 
     def reply(exchange: Exchange) -> None:
-        exchange.server.closing.wait()
+        exchange.server.closing.wait(PATIENCE)
         exchange.handler.close_connection = True
 
     return reply
 
 
 def drip(every: float) -> Reply:
-    """Send a blank of the body each `every` seconds, and never the rest."""
+    """Send a blank of the body each `every` seconds, for PATIENCE seconds, and never the rest."""
 
     def reply(exchange: Exchange) -> None:
         exchange.handler.send_response(200)
         exchange.handler.send_header("Content-Type", "application/json")
         exchange.handler.send_header("Content-Length", "100000")
         exchange.handler.end_headers()
-        while not exchange.server.closing.wait(every):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not exchange.server.closing.wait(every):
             exchange.handler.wfile.write(b" ")
             exchange.handler.wfile.flush()
         exchange.handler.close_connection = True

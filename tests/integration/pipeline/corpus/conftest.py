@@ -8,7 +8,18 @@ import numpy as np
 import psycopg
 import pytest
 
+from pipeline.corpus.loading import LoadReport, load
+from pipeline.corpus.reading import Chunk
 from pipeline.types import Failure, FloatMatrix
+
+Conn = psycopg.Connection[Any]
+
+CHUNKS = [
+    Chunk("a", 0, "Blue whales sing.", tenant="acme", language="en"),
+    Chunk("a", 1, "As baleias cantam.", tenant="acme", language="pt-BR"),
+    Chunk("https://b.example:80/c", 0, "Whales.", language="xx"),
+    Chunk("d", 0, " \n"),
+]
 
 
 class FakeModel:
@@ -39,14 +50,31 @@ def model() -> FakeModel:
 
 
 @pytest.fixture
-def conn(database: str) -> Iterator[psycopg.Connection[Any]]:
+def conn(database: str) -> Iterator[Conn]:
     """Connect to an empty database, without pgvector, in autocommit mode."""
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
-def vector_conn(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+def vector_conn(conn: Conn) -> Conn:
     """Connect to a database with pgvector, for a user's own chunks table."""
     conn.execute("CREATE EXTENSION vector")
     return conn
+
+
+def load_all(
+    conn: Conn,
+    chunks: Sequence[Chunk],
+    model: FakeModel,
+    *,
+    name: str = "fake",
+    replace: bool = False,
+) -> LoadReport:
+    model.embedded.clear()
+    return load(conn, chunks, model, model=name, dimensions=model.dimensions, replace=replace)
+
+
+def rows(conn: Conn, columns: bytes) -> list[tuple[Any, ...]]:
+    statement = b"SELECT %s FROM recallwatch_corpus.chunks ORDER BY document_id, chunk_index"
+    return conn.execute(statement % columns).fetchall()

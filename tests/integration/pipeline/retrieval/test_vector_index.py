@@ -75,6 +75,16 @@ def test_ef_search_is_raised_to_the_limit_so_that_no_row_is_missing(
     assert [len(answer.keys) for answer in answers] == [limit] * 5
 
 
+def test_ef_search_counts_from_a_connections_first_search_on(
+    database: str, session: CorpusSession
+) -> None:
+    """The server loads pgvector, and with it its settings, when it first meets a vector."""
+    with psycopg.connect(database, autocommit=True) as fresh:
+        retriever = VectorRetriever(CorpusSession(fresh, session.table), VectorStrategy())
+        answers = ranked(retriever.retrieve(questions(vectors=clustered(5, 16, seed=6)), 300))
+    assert [len(answer.keys) for answer in answers] == [300] * 5
+
+
 def test_a_limit_above_the_largest_ef_search_is_filled_by_scanning_on(
     session: CorpusSession,
 ) -> None:

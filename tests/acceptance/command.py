@@ -1,0 +1,173 @@
+"""The `recallwatch` command as a user meets it: processes of its own, run in a project's folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cli.embedded.layout import Layout
+
+REPOSITORY = Path(__file__).parents[2]
+
+TIMEOUT = 240
+"""Seconds after which a command counts as hanging, on a machine that others use too."""
+
+OURS = ("DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+        "SLACK_WEBHOOK_URL")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that ended, with all that it wrote."""
+
+    command: str
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def complaint(self) -> str:
+        """What a failed command says: one line on standard error, nothing on standard output."""
+        assert "Traceback" not in self.err, self
+        assert not self.out, self
+        (line,) = self.err.splitlines()
+        assert line.startswith("error: "), self
+        return line.removeprefix("error: ")
+
+
+class Running:
+    """A command under way, in a process group of its own as a shell would have it."""
+
+    def __init__(self, command: str, process: "subprocess.Popen[str]") -> None:
+        self.command = command
+        self.process = process
+
+    def finish(self) -> Finished:
+        out, err = self.process.communicate(timeout=TIMEOUT)
+        return Finished(self.command, self.process.returncode, out, err)
+
+    def press_ctrl_c(self) -> None:
+        """Send SIGINT to the whole group, which is what a terminal does."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def read_line_with(self, word: str) -> str:
+        """Return the next line of standard output that holds the word."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if word in line:
+                return line.strip()
+        raise AssertionError(f"{self.command} ended without {word!r}: {self.finish().err}")
+
+
+class Project:
+    """A folder in which somebody uses recallwatch, with the environment they have set."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.environment = dict(environment or {})
+
+    @property
+    def state(self) -> Path:
+        return self.folder / ".recallwatch"
+
+    def run(self, *arguments: object, code: int = 0, **environment: str) -> Finished:
+        """Run a command to its end; its exit code must be `code`."""
+        finished = self.start(*arguments, **environment).finish()
+        assert finished.code == code, finished
+        return finished
+
+    def start(self, *arguments: object, **environment: str) -> Running:
+        words = [str(argument) for argument in arguments]
+        return self.start_program("-m", "cli.main", *words, **environment)
+
+    def start_program(self, *arguments: str, **environment: str) -> Running:
+        """Start Python with these arguments, as the project's folder and environment have it."""
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=_without_ours() | self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        return Running(" ".join(arguments), process)
+
+    def fails(self, *arguments: object, code: int = 2, **environment: str) -> str:
+        """Run a command that has to fail with this exit code; return the line it fails with."""
+        return self.run(*arguments, code=code, **environment).complaint
+
+    def json(self, *arguments: object, code: int = 0, **environment: str) -> Any:
+        return self.run(*arguments, "--json", code=code, **environment).json
+
+    def export(self, run_id: int) -> list[dict[str, Any]]:
+        lines = self.run("runs", "export", run_id).out.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
+        """Write a JSON Lines file into the folder."""
+        path = self.folder / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+    def write_settings(self, text: str) -> None:
+        (self.folder / "recallwatch.toml").write_text(text)
+
+    @contextmanager
+    def up(self) -> Iterator[Running]:
+        """Keep `recallwatch up` running in the background."""
+        command = self.start("up")
+        try:
+            command.read_line_with("ready")
+            yield command
+        finally:
+            command.press_ctrl_c()
+            command.finish()
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the servers, and the workers with their children, that run for this folder."""
+        mark = Layout.of(self.state).mark
+        return [process for process in psutil.process_iter() if _bears(process, mark)]
+
+    def kill_processes(self) -> None:
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def wait_until(condition: Callable[[], object], *, timeout: float = 60) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout} seconds"
+        time.sleep(0.02)
+
+
+def _without_ours() -> dict[str, str]:
+    """Return this environment without the developer's own servers, keys and settings."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OURS and not name.startswith("RECALLWATCH_")
+    }
+    return kept | {"PYTHONPATH": str(REPOSITORY)}
+
+
+def _bears(process: psutil.Process, mark: str) -> bool:
+    with suppress(psutil.Error):
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return mark in " ".join(process.cmdline()) or mark in process.environ().values()
+    return False

@@ -1,0 +1,170 @@
+"""Which configuration parses a question, and how often a corpus is counted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg import sql
+
+from pipeline.corpus.loading import load
+from pipeline.corpus.reading import Chunk
+from pipeline.corpus.table import CorpusTable, describe
+from pipeline.errors import CorpusError
+from pipeline.retrieval.fulltext import FulltextRetriever
+from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.session import CorpusSession
+from pipeline.settings import CorpusSettings, FulltextStrategy
+from tests.integration.pipeline.retrieval.corpora import NAMES, Passage, fill, questions, ranked
+
+Connection = psycopg.Connection[Any]
+
+ANY = FulltextStrategy(max_document_frequency=1)
+
+PARSED_HERE = CorpusSettings.model_validate(NAMES.model_dump() | {"text_search": None})
+
+
+def found(
+    conn: Connection,
+    table: CorpusTable,
+    text: str,
+    language: str | None = None,
+    text_config: str | None = None,
+) -> list[str]:
+    searching = FulltextRetriever(CorpusSession(conn, table, text_config=text_config), ANY)
+    asked = questions(texts=[text], languages=[language])
+    return sorted(ranked(searching.retrieve(asked, 10))[0].keys)
+
+
+def load_managed(conn: Connection, chunks: list[Chunk]) -> CorpusTable:
+    load(
+        conn,
+        chunks,
+        lambda texts: (np.ones((len(texts), 3), dtype=np.float32), {}),
+        model="ones",
+        dimensions=3,
+    )
+    return describe(conn, CorpusSettings.model_validate({}))
+
+
+PORTUGUESE = Chunk("pt", 0, "os livros foram perdidos", None, "pt", None)
+ENGLISH = Chunk("en", 0, "the running horses", None, "en", None)
+
+
+def test_a_question_is_parsed_in_its_own_language(conn: Connection) -> None:
+    table = load_managed(conn, [PORTUGUESE, ENGLISH])
+    assert found(conn, table, "perder livro", "pt-BR") == ["pt:0"]
+    assert found(conn, table, "horse runs", "english") == ["en:0"]
+    assert found(conn, table, "livro", "en") == []
+
+
+def test_without_a_language_the_managed_corpus_is_searched_as_most_chunks_are_parsed(
+    conn: Connection,
+) -> None:
+    more = Chunk("pt", 1, "o livro novo", None, "pt", None)
+    table = load_managed(conn, [PORTUGUESE, more, ENGLISH])
+    assert found(conn, table, "livros") == ["pt:0", "pt:1"]
+
+
+def test_the_setting_decides_for_questions_without_a_language_only(conn: Connection) -> None:
+    table = load_managed(conn, [PORTUGUESE, ENGLISH])
+    assert found(conn, table, "livro", text_config="portuguese") == ["pt:0"]
+    assert found(conn, table, "livro", text_config="simple") == []
+    assert found(conn, table, "horse", "en", text_config="portuguese") == ["en:0"]
+
+
+def test_a_column_generated_with_one_configuration_is_searched_with_that_one(
+    conn: Connection,
+) -> None:
+    """It is English throughout: nothing parsed otherwise could match."""
+    table = fill(conn, [Passage("a", 0, "the running horses")])
+    assert found(conn, table, "horse") == ["a:0"]
+    assert found(conn, table, "horse", "pt") == ["a:0"]
+
+
+def test_a_column_that_names_no_configuration_is_searched_in_simple(conn: Connection) -> None:
+    table = fill(conn, [Passage("a", 0, "the running horses")])
+    conn.execute('ALTER TABLE "Passages" ALTER "order" DROP EXPRESSION')
+    assert found(conn, table, "horses") == []
+    assert found(conn, table, "hors") == ["a:0"]
+
+
+def test_texts_without_a_column_are_parsed_as_their_question_is(conn: Connection) -> None:
+    fill(conn, [Passage("a", 0, "the running horses"), Passage("b", 0, "livros perdidos")])
+    table = describe(conn, PARSED_HERE)
+    assert found(conn, table, "horse", "en") == ["a:0"]
+    assert found(conn, table, "livro", "pt") == ["b:0"]
+    assert found(conn, table, "livro", text_config="portuguese") == ["b:0"]
+    assert found(conn, table, "livro") == []
+
+
+def test_questions_of_many_languages_can_be_asked_together(conn: Connection) -> None:
+    table = load_managed(conn, [PORTUGUESE, ENGLISH])
+    searching = FulltextRetriever(CorpusSession(conn, table), ANY)
+    asked = questions(texts=["livro", "horse", "perder"], languages=["pt", "en", "pt"])
+    answers = ranked(searching.retrieve(asked, 10))
+    assert [list(answer.keys) for answer in answers] == [["pt:0"], ["en:0"], ["pt:0"]]
+
+
+def test_a_configuration_that_does_not_exist_is_named(conn: Connection) -> None:
+    table = fill(conn, [Passage("a", 0, "horses")])
+    with pytest.raises(CorpusError, match='configuration "klingon" does not exist'):
+        found(conn, table, "horse", text_config="klingon")
+
+
+def test_a_corpus_is_counted_once_for_each_fingerprint(conn: Connection) -> None:
+    table = fill(conn, [Passage("a", n, "often") for n in range(9)])
+    frequent = FrequentLexemes()
+    strategy = FulltextStrategy(max_document_frequency=0.5, min_frequent=0)
+
+    def count(fingerprint: str) -> int:
+        session = CorpusSession(conn, table, fingerprint=fingerprint)
+        searching = FulltextRetriever(session, strategy, frequent)
+        [answer] = ranked(searching.retrieve(questions(texts=["often seldom"]), 20))
+        return len(answer.keys)
+
+    assert count("before") == 0
+    conn.execute("""UPDATE "Passages" SET body = 'other' WHERE "Part" > 0""")
+    assert count("before") == 0
+    assert count("after") == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [
+        (FulltextStrategy(match="all", max_document_frequency=0.5, min_frequent=0), 0),
+        (FulltextStrategy(max_document_frequency=1, min_frequent=0), 0),
+        (FulltextStrategy(max_document_frequency=0.5, min_frequent=9), 1),
+        (FulltextStrategy(max_document_frequency=0.5, min_frequent=0), 2),
+    ],
+)
+def test_a_corpus_is_not_counted_where_no_word_can_be_too_frequent(
+    conn: Connection, strategy: FulltextStrategy, counts: int
+) -> None:
+    """Chunks are counted first, words only where the limit is below the number of chunks."""
+    table = fill(conn, [Passage("a", n, "often") for n in range(9)])
+    session = RecordingSession(conn, table)
+    asked = questions(texts=["often"], languages=["en"])
+    ranked(FulltextRetriever(session, strategy).retrieve(asked, 5))
+    counting = [text for text in session.statements if "ts_stat" in text or "count(*)" in text]
+    assert len(counting) == counts
+
+
+class RecordingSession(CorpusSession):
+    """Writes down the statements that are run."""
+
+    def __init__(self, conn: Connection, table: CorpusTable) -> None:
+        super().__init__(conn, table)
+        self.statements: list[str] = []
+
+    def fetch(
+        self,
+        statement: sql.Composed,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        share: float = 1.0,
+    ) -> list[tuple[Any, ...]]:
+        self.statements.append(statement.as_string(self.conn))
+        return super().fetch(statement, parameters, settings=settings, share=share)
