@@ -50,9 +50,12 @@ def load_file(context: Context, file: Path, replace: bool, as_json: bool) -> Non
             f"[corpus] table is {context.settings.corpus.table!r}, a table of yours: recallwatch"
             " only reads it; leave table unset to load chunks into one of its own"
         )
+    # Read to the end first: a fault in the last line must not leave half of the file loaded. What
+    # is no regular file, as a pipe, can be read once only.
+    total = sum(1 for _ in read_chunks(file)) if file.is_file() else None
     chunks = read_chunks(file)
     first = next(chunks)
-    with open_servers(context) as opened, progress("loading", None) as bar:
+    with open_servers(context) as opened, progress("loading", total) as bar:
         embedder = opened.work.chunk_embedder()
         report = load(
             opened.work.corpus(),

@@ -13,7 +13,7 @@ from cli.servers import Opened, open_servers
 from db.runs import RunContext
 from pipeline.types import Level, Trigger, Verdict
 from workers.context import Context as WorkContext
-from workers.enqueue import Request, StartedBatch
+from workers.enqueue import Request, StartedBatch, resolve
 from workers.enqueue import start as start_batch
 
 SHOWN_MISSES = 5
@@ -104,6 +104,8 @@ def eval_command(
         strategies=strategies or None, set_name=set_name, k=k, level=level, max_drop=max_drop,
         trigger=Trigger.MANUAL, git_sha=current_commit(),
     )  # fmt: skip
+    # A wrong option is told before any server starts.
+    resolve(context.settings, request)
     with open_servers(context) as opened:
         started = queue(context.err, opened, request)
         if not wait:
@@ -119,7 +121,13 @@ def eval_command(
 
 
 def queue(err: Console, opened: Opened, request: Request) -> StartedBatch:
-    """Start the batch and print its warnings to standard error."""
+    """Start the batch and print its warnings to standard error.
+
+    What earlier commands left undone is rung first, so that it goes on too.
+    """
+    from workers.sweeping import sweep
+
+    sweep(opened.work)
     started = start_batch(opened.work, request)
     for warning in started.warnings:
         err.print(f"warning: {warning}", soft_wrap=True)

@@ -1,6 +1,7 @@
 """`recallwatch golden`: the questions, and the chunks that should come back."""
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from cli.output import Column, print_json, table
 from cli.report import shorten
 from cli.servers import open_servers
 from db import golden as stored
+from pipeline.errors import InputError
 from pipeline.types import Status
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -169,7 +171,13 @@ def export_set(context: Context, set_name: str | None, output: Path | None) -> N
 
     name = set_name or context.settings.eval.set
     with open_servers(context) as opened, opened.work.database.begin() as session:
-        found = (each.question for each in stored.questions(session, name))
+        questions = (each.question for each in stored.questions(session, name))
+        first = next(questions, None)
+        if first is None:
+            raise InputError(
+                f"golden set {name!r} has no active question; see: recallwatch golden list --sets"
+            )
+        found = chain([first], questions)
         if output is None:
             write_questions(found, sys.stdout.buffer)
             return

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import IO, NoReturn
@@ -43,16 +44,27 @@ def up(context: Context) -> None:
 
     with open_servers(context) as opened:
         settings = opened.work.settings
-        _announce(context.console, opened.stack, settings)
         ensure_workers(opened.stack, settings)
         schedule = settings.state_dir / "beat-schedule"
-        beat = subprocess.Popen(beat_command(str(schedule)), start_new_session=True)
+        beat = subprocess.Popen(
+            beat_command(str(schedule)), start_new_session=True, stdout=sys.stderr
+        )
         try:
+            _wait_for_worker(opened.stack)
+            _announce(context.console, opened.stack, settings)
             _follow(opened.stack, beat, settings.state_dir / "log" / "worker.log")
         except KeyboardInterrupt:
             context.console.print("stopping")
         finally:
             _end(beat)
+
+
+def _wait_for_worker(stack: Stack) -> None:
+    """Return when a worker answers; raises UsageError when ours ended instead."""
+    from workers.presence import answering
+
+    while not answering(LOOK):
+        stack.check_workers()
 
 
 def _announce(console: Console, stack: Stack, settings: Settings) -> None:

@@ -13,6 +13,7 @@ from pipeline.errors import TransientError, UnmeasuredError
 from pipeline.types import RunStatus
 from workers.context import Context
 from workers.presence import answering
+from workers.queues import QUEUES
 from workers.sweeping import sweep
 
 log = structlog.get_logger(__name__)
@@ -70,8 +71,8 @@ class Waiter:
         if self.revive is None and not any(p.claimed for p in seen) and not answering():
             raise UnmeasuredError(
                 f"no worker took a shard in {NOBODY_AFTER:g} seconds and none answers; start one"
-                " (recallwatch up, or: celery -A workers.app worker), or leave out --no-start;"
-                f" {self._left()}"
+                " (recallwatch up, or: celery -A workers.app worker --queues"
+                f" {','.join(QUEUES)}), or leave out --no-start; {self._left()}"
             )
 
     def _sweep(self) -> None:

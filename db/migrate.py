@@ -20,6 +20,8 @@ from pipeline.errors import PermanentError
 LOCK = 0x7265_6361_6C6C
 """Key of the advisory lock: "recall" in ASCII."""
 
+LOCK_TIMEOUT = "10s"
+
 
 def upgrade(database: Database) -> None:
     """Run the migrations that are missing, all in one transaction.
@@ -28,7 +30,7 @@ def upgrade(database: Database) -> None:
     PermanentError when a newer recallwatch made the tables or the role may not make them.
     """
     with database.connect() as connection:
-        connection.execute(text("SET LOCAL lock_timeout = '10s'"))
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
         if _current(connection) != head():
             try:

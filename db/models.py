@@ -206,7 +206,7 @@ class Run(Base):
             "status <> 'failed' OR verdict = 'unmeasured'", name="failed_is_unmeasured"
         ),
         CheckConstraint(
-            "status <> 'completed' OR n_scored + n_failed + n_ineligible = size",
+            "status <> 'completed' OR (n_scored + n_failed + n_ineligible = size) IS TRUE",
             name="every_question_counted",
         ),
         Index("run_batch_id_idx", "batch_id"),
@@ -271,8 +271,8 @@ class Shard(Base):
     first_position: Mapped[int] = mapped_column(Integer)
     last_position: Mapped[int] = mapped_column(Integer)
     state: Mapped[str] = mapped_column(server_default=ShardState.PENDING.value)
-    attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    token: Mapped[int] = mapped_column(server_default="0")
+    attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    token: Mapped[int] = mapped_column(server_default=text("0"))
     lease_until: Mapped[datetime | None]
     next_at: Mapped[datetime | None]
     rung_at: Mapped[datetime | None]

@@ -1,6 +1,8 @@
 """Fixtures that every kind of test shares: real servers, one database a test, no network."""
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest_socket
 from psycopg.conninfo import conninfo_to_dict
 
 from cli.embedded.stack import Servers, open_stack
+from cli.embedded.status import inspect
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -32,13 +35,16 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """One PostgreSQL and one Valkey for the whole session, shared by pytest's processes."""
-    base = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        base = base.parent
-    with open_stack(base / "stack", postgres=True, valkey=True) as stack:
+def servers(testrun_uid: str) -> Iterator[Servers]:
+    """One PostgreSQL and one Valkey for the whole session, shared by pytest's processes.
+
+    Not below pytest's own folder: a second session as root would close it to the servers.
+    """
+    state_dir = Path(tempfile.gettempdir()) / f"recallwatch-tests-{testrun_uid}"
+    with open_stack(state_dir, postgres=True, valkey=True) as stack:
         yield stack.servers
+    if inspect(state_dir).postgres is None:  # the last process that used them stopped them
+        shutil.rmtree(state_dir)
 
 
 def at_database(url: str, name: str) -> str:

@@ -12,29 +12,23 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from enum import StrEnum
-from itertools import islice
 from typing import TypeVar
 
 from db import golden, runs, shards
-from db.models import GoldenVersion, Run
-from db.session import Session
-from pipeline.corpus.liveness import live_keys
+from db.models import Run
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
-from pipeline.corpus.table import CorpusTable
 from pipeline.embedding.build import identity
-from pipeline.errors import CorpusError, UsageError
+from pipeline.errors import UsageError
 from pipeline.retrieval.build import needs_vectors, snapshot
 from pipeline.scoring import CONVENTION, measures_for
 from pipeline.settings import MAX_K, Settings
-from pipeline.types import Level, Trigger, document_of
+from pipeline.types import Level, Trigger
 from pipeline.verdict.rules import Gate
 from workers import context, doorbell
 from workers.context import Context
+from workers.preflight import check_corpus, check_liveness
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
-LIVENESS_BATCH = 20_000
-"""Expected keys looked up in the corpus at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +85,10 @@ def start(ctx: Context, request: Request) -> StartedBatch:
     wanted = resolve(ctx.settings, request)
     table = ctx.corpus_table()
     corpus = fingerprint(ctx.corpus(), table)
-    _check_corpus(ctx, wanted, table, corpus)
+    check_corpus(ctx, wanted.strategies, table, corpus)
     with ctx.database.begin() as session:
         version = golden.snapshot(session, wanted.set_name)
-        warnings = _check_liveness(ctx, session, table, version, wanted.level)
+        warnings = check_liveness(ctx, session, table, version, wanted.level)
         batch, started = runs.create_batch(
             session,
             version,
@@ -193,45 +187,3 @@ def _ring(batch_id: int, started: Sequence[Run], n_shards: int) -> None:
         doorbell.embed(batch_id, range(n_shards))
     ready = [run.id for run in started if not run.needs_vectors]
     doorbell.evaluate((run_id, number) for number in range(n_shards) for run_id in ready)
-
-
-def _check_corpus(
-    ctx: Context, wanted: Wanted, table: CorpusTable, corpus: CorpusFingerprint
-) -> None:
-    """Refuse a corpus that cannot answer: empty, without vectors, or of another dimension."""
-    if corpus.chunks == 0:
-        raise CorpusError(f"corpus table {table} is empty; run: recallwatch corpus load FILE")
-    strategies = ctx.settings.strategies
-    if not any(needs_vectors(snapshot(name, strategies)) for name in wanted.strategies):
-        return
-    if corpus.embedded == 0:
-        raise CorpusError(f"no chunk of corpus table {table} has an embedding")
-    wanted_dimensions = ctx.embedder().dimensions
-    if wanted_dimensions and table.dimensions and wanted_dimensions != table.dimensions:
-        raise CorpusError(
-            f"the vectors of corpus table {table} have {table.dimensions} dimensions, but"
-            f" {identity(ctx.settings.embedding)['model']} gives {wanted_dimensions}: set"
-            " [embedding] to the model that the corpus was embedded with"
-        )
-
-
-def _check_liveness(
-    ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion, level: Level
-) -> list[str]:
-    """Look every expected key up in the corpus; refuse a set none of whose keys is there."""
-    keys = golden.expected_keys(session, version.id)
-    total = missing = 0
-    example = ""
-    while batch := list(islice(keys, LIVENESS_BATCH)):
-        wanted = {document_of(key) if level is Level.DOCUMENT else key for key in batch}
-        gone = wanted - live_keys(ctx.corpus(), table, batch, level)
-        total, missing = total + len(wanted), missing + len(gone)
-        example = example or min(gone, default="")
-    if total and missing == total:
-        raise CorpusError(
-            f"none of the {total} expected keys of golden set {version.set_name!r} is in corpus"
-            f" table {table} (for example {example!r}): is it the right corpus?"
-        )
-    if missing:
-        return [f"{missing} of {total} expected keys are not in the corpus, as {example!r}"]
-    return []

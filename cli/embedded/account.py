@@ -11,10 +11,10 @@ from typing import Self
 
 import structlog
 
+from cli.embedded.layout import ROOT
+
 UNPRIVILEGED = ("postgres", "nobody")
 """Existing accounts that stand in for root, in order of preference."""
-
-ROOT = 0
 
 log = structlog.get_logger()
 
@@ -78,32 +78,33 @@ class Account:
     def let_reach(self, path: Path) -> None:
         """Let the account search the folders above `path`, where it may not; no more than that."""
         for folder in reversed(path.parents if self.stands_in else []):
-            status = folder.stat()
-            needed = self._bit(status, stat.S_IXUSR, stat.S_IXGRP, stat.S_IXOTH)
-            if not status.st_mode & needed:
-                folder.chmod(stat.S_IMODE(status.st_mode) | needed)
+            if not self._may_search(folder):
+                status = folder.stat()
+                folder.chmod(stat.S_IMODE(status.st_mode) | self._search_bit(status))
                 log.warning("search_permission_added", folder=str(folder), account=self.uid)
 
-    def let_read(self, program: Path, installation: Path) -> None:
-        """Let the account run `program` and read the `installation` it belongs to.
+    def let_read(self, installation: Path) -> None:
+        """Let the account read and run what is in `installation`, where it may not.
 
-        An installation made under a umask of 077 is closed to others as a whole: the program's
-        own permission tells.
+        One made under a umask of 077 is closed to others as a whole: the folder's own permission
+        tells. It is changed last, so that an interrupted change is done again.
         """
         self.let_reach(installation)
-        status = program.stat()
-        needed = self._bit(status, stat.S_IXUSR, stat.S_IXGRP, stat.S_IXOTH)
-        if not self.stands_in or status.st_mode & needed:
+        if not self.stands_in or self._may_search(installation):
             return
-        for path in (installation, *installation.rglob("*")):
+        for path in (*installation.rglob("*"), installation):
             if not path.is_symlink():
                 mode = stat.S_IMODE(path.stat().st_mode)
                 # What the owner may read or run, all may.
                 path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
         log.warning("read_permission_added", folder=str(installation), account=self.uid)
 
-    def _bit(self, status: os.stat_result, user: int, group: int, other: int) -> int:
+    def _may_search(self, folder: Path) -> bool:
+        status = folder.stat()
+        return bool(status.st_mode & self._search_bit(status))
+
+    def _search_bit(self, status: os.stat_result) -> int:
         """Return the one of the three permission bits that decides for the account."""
         if status.st_uid == self.uid:
-            return user
-        return group if status.st_gid == self.gid else other
+            return stat.S_IXUSR
+        return stat.S_IXGRP if status.st_gid == self.gid else stat.S_IXOTH

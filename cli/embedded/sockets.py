@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from cli.embedded.account import ROOT, Account
-from cli.embedded.layout import user_name
+from cli.embedded.account import Account
+from cli.embedded.layout import ROOT, user_name
 from pipeline.errors import UsageError
 
 MAX_SOCKET_BYTES = 103

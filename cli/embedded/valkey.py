@@ -81,8 +81,7 @@ class Valkey(Server):
 
     def prepare(self) -> None:
         """Make the data folder where it is missing, and clear what a crash left in it."""
-        program = binary()
-        self.account.let_read(program, program.parent)
+        self.account.let_read(binary().parent)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.account.let_reach(self.folder)
         self.account.give(self.folder)

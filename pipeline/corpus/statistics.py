@@ -123,7 +123,7 @@ def show(conn: psycopg.Connection[Any], table: CorpusTable) -> CorpusSummary:
         tenants=_sizes(conn, table, "tenant"),
         languages=_sizes(conn, table, "language"),
         dimensions=_dimensions(conn, table),
-        models=_models(conn, table),
+        models=embedding_models(conn, table),
         missing_embeddings=missing,
         blank_contents=blank,
         indexes=indexes,
@@ -185,7 +185,7 @@ def _dimensions(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[int, 
     return {length: chunks for length, chunks in groups.items() if length is not None}
 
 
-def _models(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str, int]:
+def embedding_models(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str, int]:
     if not table.managed:
         return {}
     groups = _grouped(conn, table, sql.Identifier("embedding_model"))

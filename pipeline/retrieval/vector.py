@@ -18,9 +18,9 @@ MAX_EF_SEARCH = 1000
 """The largest hnsw.ef_search that pgvector takes."""
 
 # The key behind the distance decides ties: the planner sorts the equal distances that the index
-# yields (Incremental Sort). The outer order repeats both, because an index yields by distances of
-# its own rounding. A distance is NaN where the stored vector has length zero: an index leaves such
-# rows out, and so must a scan.
+# yields (Incremental Sort). The outer order repeats both: the index goes by distances of its own
+# rounding, and with relaxed_order not even by those. A distance is NaN where the stored vector has
+# length zero: an index leaves such rows out, and so must a scan.
 _SEARCH = sql.SQL("""
 SELECT question.number, found.key, 1 - found.distance
 FROM unnest(%(vectors)b::vector[]) WITH ORDINALITY AS question(vector, number)

@@ -16,6 +16,8 @@ import psutil
 
 from cli.embedded.layout import Layout
 
+Record = dict[str, Any]
+
 REPOSITORY = Path(__file__).parents[2]
 
 TIMEOUT = 240
@@ -33,10 +35,6 @@ class Finished:
     code: int
     out: str
     err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
     @property
     def complaint(self) -> str:
@@ -110,10 +108,19 @@ class Project:
         """Run a command that has to fail with this exit code; return the line it fails with."""
         return self.run(*arguments, code=code, **environment).complaint
 
-    def json(self, *arguments: object, code: int = 0, **environment: str) -> Any:
-        return self.run(*arguments, "--json", code=code, **environment).json
+    def json(self, *arguments: object, code: int = 0, **environment: str) -> Record:
+        """Run a command that prints a JSON object."""
+        printed = self.run(*arguments, "--json", code=code, **environment).out
+        found: Record = json.loads(printed)
+        return found
 
-    def export(self, run_id: int) -> list[dict[str, Any]]:
+    def json_rows(self, *arguments: object, code: int = 0, **environment: str) -> list[Record]:
+        """Run a command that prints a JSON array of objects."""
+        printed = self.run(*arguments, "--json", code=code, **environment).out
+        found: list[Record] = json.loads(printed)
+        return found
+
+    def export(self, run_id: int) -> list[Record]:
         lines = self.run("runs", "export", run_id).out.splitlines()
         return [json.loads(line) for line in lines]
 

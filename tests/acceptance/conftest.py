@@ -54,10 +54,10 @@ def fresh_database(servers: Servers) -> Iterator[str]:
     assert servers.database_url is not None
     name = f"a_{uuid.uuid4().hex}"
     with psycopg.connect(servers.database_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]  # a name of our own
+        admin.execute(f'CREATE DATABASE "{name}"')
     yield at_database(servers.database_url, name)
     with psycopg.connect(servers.database_url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]  # the same
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @contextmanager

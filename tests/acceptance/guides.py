@@ -1,10 +1,8 @@
 """A small made-up corpus: a guide for each of some things, a chunk for each of some topics."""
 
-from typing import Any
-
 import numpy as np
 
-Record = dict[str, Any]
+from tests.acceptance.command import Record
 
 THINGS = (
     "accordion", "bicycle", "canoe", "drill", "espresso machine", "freezer", "greenhouse",

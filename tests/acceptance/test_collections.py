@@ -17,14 +17,12 @@ from cli.embedded.stack import Servers
 from pipeline.embedding.local import MAX_CHARACTERS
 from pipeline.scoring import Measure
 from pipeline.types import document_of
-from tests.acceptance.command import Project
+from tests.acceptance.command import Project, Record
 from tests.acceptance.conftest import standing_project
 from tests.shared import COLLECTIONS, Collection, collection, needs_shared
 from tests.unit.pipeline.scoring.oracle import SHARED_NAMES, trec_eval
 
 pytestmark = needs_shared
-
-Record = dict[str, Any]
 
 STRATEGIES = {"vector", "fulltext", "hybrid"}
 K = 10
@@ -42,7 +40,7 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A collection after `corpus load`, `golden import`, `eval` and, for each run, `runs export`."""
+    """A collection, loaded, imported and evaluated, and the export of each run."""
 
     name: str
     files: Collection

@@ -1,47 +1,56 @@
-"""What `recallwatch eval` says of a corpus, a golden set or a question that changed meanwhile."""
+"""What `recallwatch eval` says of a corpus, a golden set or a question that changed meanwhile.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+The tests share a golden set. Runs are compared at equal k only, so each test takes a k of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
 from tests.acceptance import guides
-from tests.acceptance.command import Project
-
-Record = dict[str, Any]
+from tests.acceptance.command import Finished, Project, Record
 
 
 @pytest.fixture(scope="module")
 def loaded(project: Project) -> Project:
-    """Give a project whose corpus is loaded; each test imports a golden set of its own."""
-    project.write_settings(
-        '[strategies.vector-exact]\nkind = "vector"\nexact = true\n'
-        "[queue]\nworkers = 1\n"
-    )  # fmt: skip
+    """Give the project with corpus and golden set."""
+    project.write_settings('[strategies.vector-exact]\nkind = "vector"\nexact = true\n')
     project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
+    project.run("golden", "import", project.write("golden.jsonl", guides.questions()))
     return project
 
 
-def import_set(project: Project, name: str, questions: list[Record] | None = None) -> None:
-    path = project.write(f"{name}.jsonl", questions or guides.questions())
-    project.run("golden", "import", path, "--set", name)
+@dataclass(frozen=True)
+class Spoiled:
+    """What commands said before and after a third of the documents got wrong vectors."""
+
+    before: list[Record]
+    table: Finished
+    report: Record
+    lenient: Record
+    shown: Record
+    exports: list[list[Record]]
 
 
-@contextmanager
-def spoiled_vectors(project: Project) -> Iterator[None]:
-    """Give a third of the documents vectors that have nothing to do with their texts."""
-    project.run("corpus", "load", project.write("spoiled.jsonl", guides.spoiled_chunks()))
-    try:
-        yield
-    finally:
-        project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
+@pytest.fixture(scope="module")
+def spoiled(loaded: Project) -> Spoiled:
+    """Evaluate, spoil the vectors, evaluate in three ways (each at its own k), and mend."""
+    _, before, _ = (evaluate(loaded, "vector", "fulltext", k=k) for k in (11, 12, 13))
+    loaded.run("corpus", "load", loaded.write("spoiled.jsonl", guides.spoiled_chunks()))
+    table = loaded.run("eval", "-s", "vector", "-s", "fulltext", "--k", 11, code=1)
+    report = loaded.json("eval", "-s", "vector", "-s", "fulltext", "--k", 12, code=1)
+    lenient = loaded.json("eval", "-s", "vector", "--k", 13, "--max-drop", 1)
+    vector = report["runs"][0]["id"]
+    shown = loaded.json("runs", "show", vector, "--lost", "--limit", 200)
+    exports = [loaded.export(before[0]["id"]), loaded.export(vector)]
+    loaded.run("corpus", "load", loaded.write("chunks.jsonl", guides.chunks()))
+    return Spoiled(before, table, report, lenient, shown, exports)
 
 
 def test_a_second_run_on_the_same_corpus_is_ok_and_differs_in_nothing(loaded: Project) -> None:
-    import_set(loaded, "same")
-    (first,) = evaluate(loaded, "same", "vector")
-    (second,) = evaluate(loaded, "same", "vector")
+    (first,) = evaluate(loaded, "vector", k=2)
+    (second,) = evaluate(loaded, "vector", k=2)
     assert (first["verdict"], second["verdict"]) == ("baseline", "ok")
     assert second["compared_to"] == first["id"]
     assert second["metrics"] == first["metrics"]
@@ -49,52 +58,59 @@ def test_a_second_run_on_the_same_corpus_is_ok_and_differs_in_nothing(loaded: Pr
     assert second["comparison"]["corpus"] == ["chunk texts unchanged", "vectors unchanged"]
 
 
-def test_spoiled_vectors_are_a_regression_of_vector_search_alone(loaded: Project) -> None:
-    import_set(loaded, "spoiled")
-    evaluate(loaded, "spoiled", "vector", "fulltext")
-    with spoiled_vectors(loaded):
-        report = loaded.run("eval", "--set", "spoiled", "-s", "vector", "-s", "fulltext", code=1)
-        again = loaded.run("eval", "--set", "spoiled", "-s", "vector", code=0)
-    listed = loaded.json("runs", "list", "--set", "spoiled")
-    assert [run["verdict"] for run in listed] == ["ok", "ok", "regressed", "baseline", "baseline"]
-    assert "regressed" in report.out
-    assert "vectors changed" in report.out
-    assert "chunk texts unchanged" in report.out
-    assert "regressed" not in again.out, "the drop is compared with the last run, not told twice"
+def test_wrong_vectors_are_a_regression_of_vector_search_alone(spoiled: Spoiled) -> None:
+    assert [run["verdict"] for run in spoiled.before] == ["baseline", "baseline"]
+    vector, fulltext = spoiled.report["runs"]
+    assert (vector["verdict"], fulltext["verdict"]) == ("regressed", "ok")
+    assert vector["metrics"]["recall@12"] < spoiled.before[0]["metrics"]["recall@12"] - 0.1
+    assert fulltext["metrics"] == spoiled.before[1]["metrics"]
+    for run in (vector, fulltext):
+        assert run["comparison"]["corpus"] == ["chunk texts unchanged", "vectors changed"]
 
 
-def test_the_lost_questions_are_those_of_the_spoiled_documents(loaded: Project) -> None:
-    import_set(loaded, "lost")
-    (before,) = evaluate(loaded, "lost", "vector")
-    with spoiled_vectors(loaded):
-        (after,) = evaluate(loaded, "lost", "vector", code=1)
-    shown = loaded.json("runs", "show", after["id"], "--lost", "--limit", 200)
-    spoiled = {chunk["document_id"] for chunk in guides.spoiled_chunks()}
-    had_hit = _questions_with_a_hit(loaded.export(before["id"]))
-    have_hit = _questions_with_a_hit(loaded.export(after["id"]))
-    assert {row["question"] for row in shown["lost"]} == had_hit - have_hit
-    assert len(shown["lost"]) == after["comparison"]["lost"]
-    assert all(any(thing in row["question"] for thing in spoiled) for row in shown["lost"])
-    text = loaded.run("runs", "show", after["id"], "--lost", "--failures", "--cutoffs").out
-    assert "lost since the reference" in text
+def test_the_exit_code_of_a_regression_is_1_and_stands_in_the_json(spoiled: Spoiled) -> None:
+    assert spoiled.table.code == spoiled.report["exit_code"] == 1
 
 
-def test_max_drop_1_lets_any_drop_pass(loaded: Project) -> None:
-    import_set(loaded, "lenient")
-    evaluate(loaded, "lenient", "vector")
-    with spoiled_vectors(loaded):
-        (run,) = evaluate(loaded, "lenient", "vector", options=("--max-drop", 1))
+def test_the_table_of_a_regression_shows_both_means_and_the_drop(spoiled: Spoiled) -> None:
+    (change,) = [
+        change for change in spoiled.report["runs"][0]["comparison"]["changes"]
+        if change["metric"] == "hit@10"
+    ]  # fmt: skip
+    drop = change["current"] - change["previous"]
+    assert change["difference"] == drop < -0.1
+    rows = [line.split() for line in spoiled.table.out.splitlines()]
+    _, current, previous, difference = next(row for row in rows if row[:1] == ["recall@11"])
+    assert float(difference) == pytest.approx(float(current) - float(previous), abs=1.5e-4)
+    assert float(difference) < -0.1
+    assert "regressed" in spoiled.table.out
+    assert "more than max_drop 0.02" in " ".join(spoiled.table.out.split())
+    assert "without a hit at 11" in spoiled.table.out
+
+
+def test_the_lost_questions_are_those_that_had_a_hit_and_have_none(spoiled: Spoiled) -> None:
+    had, have = map(_questions_with_a_hit, spoiled.exports)
+    lost = {row["question"] for row in spoiled.shown["lost"]}
+    assert lost == had - have
+    assert len(lost) == spoiled.shown["comparison"]["lost"]
+    documents = {chunk["document_id"] for chunk in guides.spoiled_chunks()}
+    assert all(any(document in question for document in documents) for question in lost)
+
+
+def test_max_drop_1_lets_any_drop_pass(spoiled: Spoiled) -> None:
+    assert spoiled.lenient["exit_code"] == 0
+    (run,) = spoiled.lenient["runs"]
     assert run["verdict"] == "ok"
     assert min(change["difference"] for change in run["comparison"]["changes"]) < -0.1
 
 
 def test_a_corrected_question_is_a_change_of_the_set_and_not_of_retrieval(loaded: Project) -> None:
-    questions = guides.questions()
-    import_set(loaded, "corrected", questions)
-    (before,) = evaluate(loaded, "corrected", "fulltext")
+    first, *others = guides.questions()
+    import_set(loaded, "corrected", [first, *others])
+    (before,) = evaluate(loaded, "fulltext", k=5, options=("--set", "corrected"))
     never_found = {f"{guides.THINGS[-1]}:0": 1}
-    import_set(loaded, "corrected", [questions[0] | {"expected": never_found}, *questions[1:]])
-    (after,) = evaluate(loaded, "corrected", "fulltext")
+    import_set(loaded, "corrected", [first | {"expected": never_found}, *others])
+    (after,) = evaluate(loaded, "fulltext", k=5, options=("--set", "corrected"))
     assert after["verdict"] == "ok"
     assert after["comparison"]["pairing"] == {
         "shared": 119, "new": 0, "changed": 1, "gone": 0, "relived": 0, "unscored": 0
@@ -102,63 +118,56 @@ def test_a_corrected_question_is_a_change_of_the_set_and_not_of_retrieval(loaded
     assert {change["difference"] for change in after["comparison"]["changes"]} == {0}
     assert after["metrics"]["hit@5"] < before["metrics"]["hit@5"]
     assert after["version"]["id"] != before["version"]["id"]
-    assert "1 changed" in loaded.run("runs", "show", after["id"]).out
+    shown = loaded.run("runs", "show", after["id"]).out
+    assert "119 shared, 1 changed" in shown
+    assert "regressed" not in shown
 
 
 def test_another_k_or_level_has_a_history_of_its_own(loaded: Project) -> None:
-    import_set(loaded, "depths")
-    for options in ((), ("--k", 3), ("--level", "document")):
-        (run,) = evaluate(loaded, "depths", "fulltext", options=options)
+    for options in ((), ("--level", "document")):
+        (run,) = evaluate(loaded, "fulltext", k=6, options=options)
         assert run["verdict"] == "baseline"
-    (run,) = evaluate(loaded, "depths", "fulltext", options=("--k", 3))
+    (run,) = evaluate(loaded, "fulltext", k=7)
+    assert run["verdict"] == "baseline"
+    (run,) = evaluate(loaded, "fulltext", k=6)
     assert run["verdict"] == "ok"
 
 
-def test_a_named_variant_is_evaluated_under_its_name(loaded: Project) -> None:
-    import_set(loaded, "variant")
-    vector, exact = evaluate(loaded, "variant", "vector", "vector-exact")
-    assert (vector["strategy"], exact["strategy"]) == ("vector", "vector-exact")
-    assert (vector["settings"]["strategy"]["exact"], exact["settings"]["strategy"]["exact"]) == (
-        False, True
-    )  # fmt: skip
-    assert exact["metrics"]["hit@5"] >= 0.9
-
-
-def test_only_the_strategies_that_were_asked_for_are_run(loaded: Project) -> None:
-    import_set(loaded, "two")
-    runs = evaluate(loaded, "two", "hybrid", "fulltext")
-    assert [run["strategy"] for run in runs] == ["hybrid", "fulltext"]
-    assert {run["batch"] for run in runs} == {runs[0]["batch"]}
+def test_only_what_was_asked_for_is_run_and_a_variant_under_its_own_name(loaded: Project) -> None:
+    exact, vector = evaluate(loaded, "vector-exact", "vector", k=8)
+    assert (exact["strategy"], vector["strategy"]) == ("vector-exact", "vector")
+    assert exact["batch"] == vector["batch"]
+    assert exact["settings"]["strategy"]["exact"]
+    assert not vector["settings"]["strategy"]["exact"]
+    listed = loaded.json_rows("runs", "list", "--strategy", "vector-exact")
+    assert [run["id"] for run in listed] == [exact["id"]]
 
 
 def test_without_waiting_the_run_is_queued_and_its_verdict_is_there_later(loaded: Project) -> None:
-    import_set(loaded, "later")
-    queued = loaded.json("eval", "--set", "later", "-s", "fulltext", "--no-wait")
-    (run_id,) = queued["runs"]
-    waiting = loaded.json("runs", "show", run_id)
-    assert waiting["status"] in {"queued", "running", "completed"}
-    evaluate(loaded, "later", "fulltext")
-    assert loaded.json("runs", "show", run_id)["verdict"] == "baseline"
+    said = loaded.run("eval", "-s", "fulltext", "--k", 9, "--no-wait").out
+    newest = loaded.json_rows("runs", "list", "--limit", 1)[0]
+    assert f"recallwatch runs show {newest['id']}" in said
+    evaluate(loaded, "fulltext", k=9)
+    assert loaded.json("runs", "show", newest["id"])["verdict"] == "baseline"
 
 
-def test_json_holds_the_exit_code_and_what_runs_show_shows(loaded: Project) -> None:
-    import_set(loaded, "json")
-    evaluate(loaded, "json", "vector")
-    with spoiled_vectors(loaded):
-        report = loaded.json("eval", "--set", "json", "-s", "vector", code=1)
-    assert report["exit_code"] == 1
-    (run,) = report["runs"]
-    assert loaded.json("runs", "show", run["id"]) == run
+def test_runs_show_gives_what_eval_gave(loaded: Project, spoiled: Spoiled) -> None:
+    for run in spoiled.report["runs"]:
+        assert loaded.json("runs", "show", run["id"]) == run
 
 
 def evaluate(
-    project: Project, set_name: str, *strategies: str, code: int = 0, options: tuple[object, ...] = ()
+    project: Project, *strategies: str, k: int, options: Sequence[object] = ()
 ) -> list[Record]:
-    """Evaluate a set with some strategies and return their runs."""
+    """Evaluate some strategies, all of which have to pass, and return their runs."""
     chosen = [word for name in strategies for word in ("--strategy", name)]
-    runs: list[Record] = project.json("eval", "--set", set_name, *chosen, *options, code=code)["runs"]
+    runs: list[Record] = project.json("eval", *chosen, "--k", k, *options)["runs"]
     return runs
 
 
 def _questions_with_a_hit(export: list[Record]) -> set[str]:
-    return {row["question"] for row in export if row["metrics"]["hit@5"] == 1}
+    return {row["question"] for row in export if row["metrics"]["hit@12"]}
+
+
+def import_set(project: Project, name: str, questions: Sequence[Record]) -> None:
+    project.run("golden", "import", project.write(f"{name}.jsonl", questions), "--set", name)

@@ -135,7 +135,7 @@ CREATE TABLE recallwatch.run (
         ((status IN ('completed', 'failed')) = (verdict IS NOT NULL AND finished_at IS NOT NULL)),
     CONSTRAINT run_failed_is_unmeasured CHECK (status <> 'failed' OR verdict = 'unmeasured'),
     CONSTRAINT run_every_question_counted CHECK
-        (status <> 'completed' OR n_scored + n_failed + n_ineligible = size)
+        (status <> 'completed' OR (n_scored + n_failed + n_ineligible = size) IS TRUE)
 );
 CREATE INDEX run_batch_id_idx ON recallwatch.run (batch_id);
 CREATE INDEX run_reference_idx ON recallwatch.run (strategy, k, level, id);

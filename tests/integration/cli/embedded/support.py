@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,18 @@ except RecallwatchError as error:
     print(json.dumps({"error": str(error)}), flush=True)
     sys.exit(error.exit_code)
 """
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - only folders made by mkdtemp in it are used
+
+
+def make_folder() -> Path:
+    """Make a folder, closed to others as `mktemp -d` makes it, in memory where there is room.
+
+    Not pytest's own: other sessions of it take away the search permission that root's
+    PostgreSQL needs there.
+    """
+    roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**30
+    return Path(tempfile.mkdtemp(prefix="stack-", dir=MEMORY if roomy else None))
 
 
 class Command:

@@ -1,6 +1,5 @@
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import redis
 from cli.embedded.stack import open_stack
 from cli.embedded.status import inspect
 from pipeline.errors import UsageError
-from tests.integration.cli.embedded.support import pids_of
+from tests.integration.cli.embedded.support import make_folder, pids_of
 
 
 def use(state: Path) -> None:
@@ -23,7 +22,7 @@ def use(state: Path) -> None:
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Path]:
     """Give the state folder of a stack that is open: for tests that only look at it."""
-    folder = Path(tempfile.mkdtemp(prefix="stack-"))
+    folder = make_folder()
     with open_stack(folder, postgres=True, valkey=True):
         yield folder
     shutil.rmtree(folder)

@@ -10,7 +10,7 @@ import pytest
 
 from cli.embedded.account import UNPRIVILEGED, Account
 from cli.embedded.layout import Layout
-from cli.embedded.postgres import binary_folder
+from cli.embedded.postgres import installation
 from cli.embedded.sockets import private_folder
 from cli.embedded.stack import open_stack
 from cli.embedded.status import inspect
@@ -30,8 +30,8 @@ def home(scratch: Path) -> Path:
     os.chown(home, user.pw_uid, user.pw_gid)
     account = Account(user.pw_uid, user.pw_gid, stands_in=True)
     account.let_reach(home)
-    account.let_read(binary(), binary().parent)
-    account.let_read(binary_folder() / "postgres", binary_folder().parent)
+    for folder in (binary().parent, *installation()):
+        account.let_read(folder)
     return home
 
 
@@ -52,7 +52,7 @@ def test_root_opens_the_folders_above_the_data_for_search_only(scratch: Path, st
     with open_stack(state, postgres=True, valkey=False):
         pass
     assert scratch.stat().st_mode & 0o777 == 0o701
-    assert state.stat().st_mode & 0o777 == 0o701
+    assert state.stat().st_mode & 0o777 == 0o711
     assert (state / "postgres").stat().st_mode & 0o777 == 0o700
     assert (state / "log").stat().st_mode & 0o777 == 0o700
 

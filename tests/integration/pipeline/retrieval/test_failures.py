@@ -29,7 +29,7 @@ from tests.integration.pipeline.retrieval.corpora import (
 
 Connection = psycopg.Connection[Any]
 
-EACH = pytest.mark.parametrize("name", ["vector", "fulltext", "hybrid"])
+EACH = pytest.mark.parametrize("name", ["vector", "fulltext"])
 
 
 def batch(count: int = 3) -> QueryBatch:

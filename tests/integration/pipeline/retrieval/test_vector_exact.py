@@ -154,14 +154,13 @@ def test_a_tenant_may_be_a_number(conn: Connection) -> None:
     assert 'invalid input syntax for type integer: "seven"' in failed.reason
 
 
-@pytest.mark.parametrize("value", [0.0, np.nan, np.inf, 1e-30, 1e30])
-def test_a_vector_without_a_direction_fails_its_own_question_only(
-    conn: Connection, value: float
-) -> None:
+def test_a_vector_without_a_direction_fails_its_own_question_only(conn: Connection) -> None:
     retriever = exact_retriever(conn, with_vectors(clustered(10, 3)))
-    asked = np.array([[1, 2, 3], [value] * 3, [4, 5, 6]], dtype=np.float32)
-    first, failed, last = retriever.retrieve(questions(vectors=asked), 5)
-    assert failed == Failure("the question's vector has length zero, or holds NaN or infinity")
+    lost = [[0.0] * 3, [1, np.nan, 1], [np.inf, 1, 1], [1e-30] * 3, [1e30] * 3]
+    asked = np.array([[1, 2, 3], *lost, [4, 5, 6]], dtype=np.float32)
+    first, *failed, last = retriever.retrieve(questions(vectors=asked), 5)
+    reason = "the question's vector has length zero, or holds NaN or infinity"
+    assert failed == [Failure(reason)] * len(lost)
     assert [len(answer.keys) for answer in ranked([first, last])] == [5, 5]
 
 

@@ -113,20 +113,20 @@ def test_a_higher_ef_search_finds_more(session: CorpusSession) -> None:
 
 
 @pytest.mark.parametrize("iterative_scan", ["off", "strict_order", "relaxed_order"])
-def test_iterative_scan_fills_the_rankings_within_a_small_tenant(
+def test_iterative_scan_fills_the_rankings_in_order_within_a_small_tenant(
     session: CorpusSession, iterative_scan: str
 ) -> None:
     strategy = VectorStrategy.model_validate({"ef_search": 40, "iterative_scan": iterative_scan})
     retriever = VectorRetriever(session, strategy)
-    asked = questions(vectors=clustered(20, 16, seed=8), tenants=["small"] * 20)
+    asked = questions(vectors=clustered(40, 16, seed=8), tenants=["small"] * 40)
     session.conn.execute("SET enable_seqscan = off")
-    answers = ranked(retriever.retrieve(asked, 20))
+    answers = ranked(retriever.retrieve(asked, 100))
     counts = [len(answer.keys) for answer in answers]
     assert all(answer.scores == sorted(answer.scores, reverse=True) for answer in answers)
     if iterative_scan == "off":
-        assert max(counts) < 20
+        assert max(counts) < 100
     else:
-        assert counts == [20] * 20
+        assert counts == [100] * 40
 
 
 def test_an_iterative_scan_is_asked_for_within_a_tenant_only(session: CorpusSession) -> None:

@@ -1,0 +1,79 @@
+"""What is looked at before a batch starts, so that a mistake is said at once and in one line."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from db import golden
+from db.models import GoldenVersion
+from db.session import Session
+from pipeline.corpus.liveness import live_keys
+from pipeline.corpus.loading import FROM_FILE
+from pipeline.corpus.statistics import CorpusFingerprint, embedding_models
+from pipeline.corpus.table import CorpusTable
+from pipeline.errors import CorpusError
+from pipeline.retrieval.build import needs_vectors, snapshot
+from pipeline.types import Level, document_of
+from workers.context import Context
+
+LIVENESS_BATCH = 20_000
+"""Expected keys looked up in the corpus at a time."""
+
+
+def check_corpus(
+    ctx: Context, strategies: Sequence[str], table: CorpusTable, corpus: CorpusFingerprint
+) -> None:
+    """Refuse a corpus that cannot answer: empty, or embedded by another model or not at all.
+
+    Raises CorpusError.
+    """
+    if corpus.chunks == 0:
+        raise CorpusError(f"corpus table {table} is empty; run: recallwatch corpus load FILE")
+    known = ctx.settings.strategies
+    if any(needs_vectors(snapshot(name, known)) for name in strategies):
+        _check_vectors(ctx, table, corpus)
+
+
+def _check_vectors(ctx: Context, table: CorpusTable, corpus: CorpusFingerprint) -> None:
+    if corpus.embedded == 0:
+        raise CorpusError(
+            f"no chunk of corpus table {table} has an embedding: embed them, or evaluate"
+            " strategies that need none"
+        )
+    embedder = ctx.embedder()
+    advice = "set [embedding] to the model that the corpus was embedded with"
+    if embedder.dimensions and table.dimensions and embedder.dimensions != table.dimensions:
+        raise CorpusError(
+            f"the vectors of corpus table {table} have {table.dimensions} dimensions, but"
+            f" {embedder.model} gives {embedder.dimensions}: {advice}"
+        )
+    models = set(embedding_models(ctx.corpus(), table)) - {FROM_FILE}
+    if models and embedder.model not in models:
+        raise CorpusError(
+            f"corpus table {table} was embedded with {', '.join(sorted(models))}, but the"
+            f" questions would be with {embedder.model}: {advice}"
+        )
+
+
+def check_liveness(
+    ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion, level: Level
+) -> list[str]:
+    """Look every expected key of a version up in the corpus; return what to warn of.
+
+    Raises CorpusError when none is there: it is the wrong corpus, or the wrong set.
+    """
+    keys = golden.expected_keys(session, version.id)
+    total = missing = 0
+    example = ""
+    while batch := list(islice(keys, LIVENESS_BATCH)):
+        wanted = {document_of(key) if level is Level.DOCUMENT else key for key in batch}
+        gone = wanted - live_keys(ctx.corpus(), table, batch, level)
+        total, missing = total + len(wanted), missing + len(gone)
+        example = example or min(gone, default="")
+    if total and missing == total:
+        raise CorpusError(
+            f"none of the {total} expected keys of golden set {version.set_name!r} is in corpus"
+            f" table {table} (for example {example!r}): is it the right corpus?"
+        )
+    if missing:
+        return [f"{missing} of {total} expected keys are not in the corpus, as {example!r}"]
+    return []
