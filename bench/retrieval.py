@@ -1,10 +1,10 @@
-"""How far batched vector search is from what the server itself can do.
+"""How far batched vector search is from the same searches in a loop inside the server.
 
 Three ways put the same questions to the same HNSW index, in turns, so that load on the machine
 meets all alike:
 
-loop: a PL/pgSQL function searches for question after question. Nothing crosses the network, so
-no client can be faster.
+loop: a PL/pgSQL function searches for question after question. No result crosses the network: the
+measure for the others.
 batched: VectorRetriever, as the workers use it.
 single: a statement a question, prepared, with the vector sent in binary.
 

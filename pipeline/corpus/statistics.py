@@ -186,6 +186,7 @@ def _dimensions(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[int, 
 
 
 def embedding_models(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str, int]:
+    """Return the models that made the vectors, and of how many chunks; managed table only."""
     if not table.managed:
         return {}
     groups = _grouped(conn, table, sql.Identifier("embedding_model"))
