@@ -26,6 +26,9 @@ STYLES = {
 HEADLINE = ("hit", "recall", "precision", "mrr", "map", "ndcg")
 QUESTION_WIDTH = 60
 
+WIDER = "*"
+"""Marks a rank that only a search wider than the served one gives."""
+
 
 def verdict_text(run: Run) -> Text:
     """Return a run's verdict in its colour, or its status while it has none."""
@@ -144,14 +147,19 @@ def _unanswerable(facts: dict[str, Any]) -> str:
 
 
 def misses_table(run: Run, rows: Iterable[Any], *, title: str) -> Table:
-    """Return question, expected, got and rank, a line each, most telling first."""
+    """Return question, expected, got, and the rank at which an expected key was found deeper."""
     columns: list[str | Column] = [
         Column("question", wrap=True),
         Column("expected", wrap=True, max_width=22),
         Column("got", wrap=True, max_width=22),
         Column("found at", right=True),
     ]
-    return table(title, columns, [_miss(run, row) for row in rows])
+    cells = [_miss(run, row) for row in rows]
+    listed = table(title, columns, cells)
+    if any(str(rank).endswith(WIDER) for *_, rank in cells):
+        listed.caption = f"{WIDER} a wider search finds it within {run.k}: the index missed it"
+        listed.caption_justify = "left"
+    return listed
 
 
 def _miss(run: Run, row: Any) -> list[object]:  # noqa: ANN401 - a row of db.results
@@ -161,7 +169,9 @@ def _miss(run: Run, row: Any) -> list[object]:  # noqa: ANN401 - a row of db.res
         shorten(row.text),
         _few(best),
         row.error if row.outcome == "failed" else _few(row.retrieved),
-        row.first_rank,
+        f"{row.first_rank}{WIDER}"
+        if row.first_rank and row.first_rank <= run.k
+        else row.first_rank,
     ]
 
 

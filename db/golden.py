@@ -61,13 +61,13 @@ COPY incoming (external_id, text, content_hash, item_hash, expected, kind, categ
 """
 
 # The two ways to know a question again, by external id or by content, differ only in the
-# unique index that the upsert leans on.
+# unique index that the upsert leans on. Rows lie in the order in which they were copied.
 _UPSERT = """
 INSERT INTO recallwatch.question AS q (set_name, external_id, text, content_hash, item_hash, kind,
     category, tenant, language, source, status, must_pass, notes)
 SELECT :set_name, external_id, text, content_hash, item_hash, kind,
     category, tenant, language, source, 'active', must_pass, notes
-FROM incoming WHERE external_id IS {presence}
+FROM incoming WHERE external_id IS {presence} ORDER BY incoming.ctid
 ON CONFLICT {conflict} DO UPDATE SET
     text = excluded.text, content_hash = excluded.content_hash, item_hash = excluded.item_hash,
     kind = excluded.kind, category = excluded.category, tenant = excluded.tenant,
@@ -277,7 +277,10 @@ def questions(
     tenant: str | None = None,
     limit: int | None = None,
 ) -> Iterator[StoredQuestion]:
-    """Yield a set's questions in the order they came in; `status=None` yields all of them."""
+    """Yield a set's questions; `status=None` yields those of every status.
+
+    The oldest come first, and of one import those with an external id, else in the file's order.
+    """
     condition = (
         "q.set_name = :set_name AND (CAST(:status AS text) IS NULL OR q.status = :status)"
         " AND (CAST(:category AS text) IS NULL OR q.category = :category)"

@@ -1,8 +1,9 @@
 """Measure one shard: from its questions to one result row each, and where the time went."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import tenant_sizes
 from pipeline.embedding.cached import Stats as Spent
-from pipeline.retrieval.build import parse_snapshot
-from pipeline.retrieval.limits import effective_limit
+from pipeline.retrieval.limits import needed_limit
 from pipeline.scoring import Judged, Measure, Scores, score
 from pipeline.settings import CorpusSettings, EmbeddingSettings
 from pipeline.types import Failure, FloatMatrix, Kind, Level, Outcome, QueryBatch, Ranking
@@ -31,22 +31,17 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
     """
     stats: Stats = {"questions": len(items)}
     vectors, failures = _embed(ctx, run, items, stats)
+    shard = _Shard(ctx, run, items, vectors, failures)
     with _timed(stats, "retrieve_seconds"):
-        found = _retrieve(ctx, run, items, vectors, failures)
+        found = shard.ask(range(len(items)), run.k)
     with _timed(stats, "liveness_seconds"):
         live = _live(ctx, run, items)
     with _timed(stats, "score_seconds"):
-        scores = score(
-            [Judged(item.expected, Kind(item.kind)) for item in items],
-            found,
-            k=run.k,
-            level=Level(run.level),
-            measures=[Measure.parse(name) for name in run.measures],
-            relevance_threshold=run.relevance_threshold,
-            live=live,
-        )
+        scores = shard.score(range(len(items)), found, live)
+    with _timed(stats, "look_seconds"):
+        looked = _look_deeper(shard, scores, live)
     stats["underfilled"] = _underfilled(ctx, run, items, found)
-    return _rows(items, found, scores), stats
+    return _rows(items, found, scores, looked), stats
 
 
 def _embed(
@@ -66,27 +61,61 @@ def _embed(
     return found
 
 
-def _retrieve(
-    ctx: Context,
-    run: Run,
-    items: Sequence[GoldenItem],
-    vectors: FloatMatrix | None,
-    failures: dict[int, Failure],
-) -> list[Ranking | Failure]:
-    """Retrieve the questions that could be embedded, in one batch, and merge the failures in."""
-    asked = [i for i in range(len(items)) if i not in failures]
-    batch = QueryBatch(
-        texts=[items[i].text for i in asked],
-        tenants=[items[i].tenant for i in asked],
-        languages=[items[i].language for i in asked],
-        vectors=None if vectors is None else np.ascontiguousarray(vectors[asked]),
-    )
-    strategy, _ = parse_snapshot(run.settings["strategy"])
-    limit = effective_limit(strategy, run.k, Level(run.level), run.settings["look_depth"])
-    retriever = ctx.retriever(run.settings, run.corpus_fingerprint)
-    found = retriever.retrieve(batch, limit) if asked else []
-    answered = iter(found)
-    return [failures[i] if i in failures else next(answered) for i in range(len(items))]
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The questions of a shard, with their vectors and those that could not be embedded."""
+
+    ctx: Context
+    run: Run
+    items: Sequence[GoldenItem]
+    vectors: FloatMatrix | None
+    failures: Mapping[int, Failure]
+
+    def ask(self, numbers: Sequence[int], k: int) -> list[Ranking | Failure]:
+        """Retrieve what k takes for some of the questions, in one batch."""
+        asked = [i for i in numbers if i not in self.failures]
+        batch = QueryBatch(
+            texts=[self.items[i].text for i in asked],
+            tenants=[self.items[i].tenant for i in asked],
+            languages=[self.items[i].language for i in asked],
+            vectors=None if self.vectors is None else np.ascontiguousarray(self.vectors[asked]),
+        )
+        retriever = self.ctx.retriever(self.run.settings, self.run.corpus_fingerprint)
+        limit = needed_limit(k, Level(self.run.level))
+        answers = iter(retriever.retrieve(batch, limit) if asked else [])
+        return [self.failures[i] if i in self.failures else next(answers) for i in numbers]
+
+    def score(
+        self, numbers: Sequence[int], found: Sequence[Ranking | Failure], live: Container[str]
+    ) -> Scores:
+        """Score what came back for some of the questions, by the run's conventions."""
+        return score(
+            [Judged(self.items[i].expected, Kind(self.items[i].kind)) for i in numbers],
+            found,
+            k=self.run.k,
+            level=Level(self.run.level),
+            measures=[Measure.parse(name) for name in self.run.measures],
+            relevance_threshold=self.run.relevance_threshold,
+            live=live,
+        )
+
+
+def _look_deeper(shard: _Shard, scores: Scores, live: Container[str]) -> dict[int, int | None]:
+    """Return at which rank each miss's first expected key comes, when more is asked for.
+
+    Asked apart, so that looking changes nothing of what was served. A rank within k says that the
+    index missed what a wider search of it finds.
+    """
+    depth = shard.run.settings["look_depth"]
+    missed = [
+        i
+        for i, outcome in enumerate(scores.outcomes)
+        if outcome is Outcome.SCORED and scores.first_ranks[i] is None
+    ]
+    if not missed or depth <= shard.run.k:
+        return {}
+    deeper = shard.score(missed, shard.ask(missed, depth), live)
+    return dict(zip(missed, deeper.first_ranks, strict=True))
 
 
 def _live(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> set[str]:
@@ -118,7 +147,10 @@ def _underfilled(
 
 
 def _rows(
-    items: Sequence[GoldenItem], found: Sequence[Ranking | Failure], scores: Scores
+    items: Sequence[GoldenItem],
+    found: Sequence[Ranking | Failure],
+    scores: Scores,
+    looked: Mapping[int, int | None],
 ) -> list[ResultRow]:
     rows = []
     for i, item in enumerate(items):
@@ -130,7 +162,7 @@ def _rows(
                 retrieved=scores.rankings[i],
                 scores=scores.ranking_scores[i],
                 measured=_list(scores.values[i]) if outcome is Outcome.SCORED else None,
-                first_rank=scores.first_ranks[i],
+                first_rank=looked.get(i, scores.first_ranks[i]),
                 missing=scores.missing[i],
                 error=_reason(result) if outcome is Outcome.FAILED else None,
             )

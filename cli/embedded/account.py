@@ -81,7 +81,7 @@ class Account:
             if not self._may_search(folder):
                 status = folder.stat()
                 folder.chmod(stat.S_IMODE(status.st_mode) | self._search_bit(status))
-                log.warning("search_permission_added", folder=str(folder), account=self.uid)
+                log.info("search_permission_added", folder=str(folder), account=self.uid)
 
     def let_read(self, installation: Path) -> None:
         """Let the account read and run what is in `installation`, where it may not.

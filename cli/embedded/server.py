@@ -5,7 +5,6 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +16,12 @@ from cli.embedded.account import Account
 from cli.embedded.layout import Layout
 from cli.embedded.logs import explanation, size_of
 from cli.embedded.processes import Steps, bearing_mark, end, is_alive, spawn
-from cli.embedded.sockets import folder_in_use, make_private_folder
+from cli.embedded.sockets import (
+    folder_in_use,
+    make_private_folder,
+    private_folder,
+    remove_sockets,
+)
 from pipeline.errors import UsageError
 
 START_SECONDS = 120.0
@@ -140,11 +144,8 @@ class Server(ABC):
         if running is not None:
             end([running], self.stop_steps)
         self._end_leftovers()
-        if self.sockets is not None:
-            self._remove_sockets(self.sockets)
-            # The other server's socket may still be there.
-            with suppress(OSError):
-                self.sockets.rmdir()
+        folder = self.sockets or private_folder(self.layout.mark)
+        remove_sockets(folder, self.socket_names, self.account)
 
     def reason(self) -> str:
         """Return why the last start failed, from the log."""
@@ -158,8 +159,8 @@ class Server(ABC):
         self._log_start = size_of(self.log_file)
         self._end_leftovers()
         self.prepare()
+        remove_sockets(private_folder(self.layout.mark), self.socket_names, self.account)
         self.sockets = make_private_folder(self.layout.mark, self.account)
-        self._remove_sockets(self.sockets)
         self._process = spawn(
             self.command(self.sockets),
             log_file=self.log_file,
@@ -183,10 +184,6 @@ class Server(ABC):
         data. And one whose data folder was removed under it still holds the socket.
         """
         end(self.processes(), self.emergency_steps)
-
-    def _remove_sockets(self, folder: Path) -> None:
-        for name in self.socket_names:
-            (folder / name).unlink(missing_ok=True)
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes that bear the mark: the server, its children, what is left."""

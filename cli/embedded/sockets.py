@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def make_private_folder(mark: str, account: Account) -> Path:
         os.chown(folder, account.uid, account.gid, follow_symlinks=False)
     account.let_reach(folder)
     return folder
+
+
+def remove_sockets(folder: Path, names: Iterable[str], account: Account) -> None:
+    """Remove sockets that no process holds any more, and the folder once it is empty."""
+    # The other server's socket may still be there; and what is not ours is left alone.
+    with suppress(OSError):
+        if folder.lstat().st_uid == account.uid and not folder.is_symlink():
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def folder_in_use(process: psutil.Process, mark: str) -> Path | None:

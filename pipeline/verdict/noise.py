@@ -16,7 +16,7 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 Floats = NDArray[np.float64]
 
 ALPHA = 0.001
-"""Chance of a false alarm a run: with weekly runs at most 1 - 0.999^52 = 5 % a year."""
+"""Chance of a false alarm a run: with weekly runs at most 1 - 0.999^52, about 5 %, a year."""
 
 UNKNOWN_EXACT_NEEDED = 4
 """Net lost questions needed on exact recall when its flip rate was never measured.

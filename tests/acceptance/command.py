@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +124,19 @@ class Project:
         lines = self.run("runs", "export", run_id).out.splitlines()
         return [json.loads(line) for line in lines]
 
+    def evaluate(
+        self, *strategies: str, options: Sequence[object] = (), code: int = 0
+    ) -> list[Record]:
+        """Evaluate some strategies and return their runs."""
+        chosen = [word for name in strategies for word in ("--strategy", name)]
+        runs: list[Record] = self.json("eval", *chosen, *options, code=code)["runs"]
+        return runs
+
+    def wait_for_run(self, run_id: int) -> Record:
+        """Return a run once it is completed."""
+        wait_until(lambda: self.json("runs", "show", run_id)["status"] == "completed")
+        return self.json("runs", "show", run_id)
+
     def write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
         """Write a JSON Lines file into the folder."""
         path = self.folder / name
@@ -132,6 +145,24 @@ class Project:
 
     def write_settings(self, text: str) -> None:
         (self.folder / "recallwatch.toml").write_text(text)
+
+    def servers(self) -> dict[str, str]:
+        """Return the environment in which another program finds the servers that run."""
+        found = self.json("status")["servers"]
+        urls = {"DATABASE_URL": found["database_url"], "REDIS_URL": found["redis_url"]}
+        return {name: url for name, url in urls.items() if url} | self.environment
+
+    @contextmanager
+    def worker(self) -> Iterator[Running]:
+        """Keep a worker running that Celery's own command started."""
+        queues = "embedding,evaluation,generation,default"
+        command = ("-m", "celery", "-A", "workers.app", "worker", "--queues", queues)
+        worker = self.start_program(*command, "--loglevel", "error", **self.servers())
+        try:
+            yield worker
+        finally:
+            worker.process.terminate()
+            worker.finish()
 
     @contextmanager
     def up(self) -> Iterator[Running]:

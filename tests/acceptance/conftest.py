@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,13 +36,15 @@ def project(servers: Servers) -> Iterator[Project]:
 
 
 @contextmanager
-def standing_project(servers: Servers) -> Iterator[Project]:
+def standing_project(
+    servers: Servers, environment: Mapping[str, str] | None = None
+) -> Iterator[Project]:
     """Give a project with a database of its own on the session's server.
 
     Its queue, and its workers once a command has started them, stay until the end.
     """
     with _fresh_folder() as folder, fresh_database(servers) as url:
-        project = Project(folder, {"DATABASE_URL": url})
+        project = Project(folder, {"DATABASE_URL": url} | dict(environment or {}))
         project.run("migrate")
         with open_stack(project.state, postgres=False, valkey=True):
             yield project

@@ -28,9 +28,7 @@ def loaded(project: Project) -> Project:
         (["--k", 10_000], ["k ", "from 1 to 1000", "10000"]),
         (["--k", "abc"], ["'--k'", "'abc'", "integer", "recallwatch eval --help"]),
         (["--strategy", "vectr"], ["'vectr'", "vector, fulltext, hybrid"]),
-        (["--level", "page"], ["'--level'", "'page'", "'chunk', 'document'"]),
         (["--max-drop", 2], ["max_drop", "from 0 to 1", "2"]),
-        (["--stratgy", "vector"], ["'--stratgy'", "'--strategy'"]),
     ],
 )
 def test_a_wrong_option_of_eval_is_told_before_anything_starts(
@@ -158,7 +156,9 @@ def test_without_a_corpus_or_with_vectors_of_another_model_nothing_is_queued(
 ) -> None:
     with standing_project(servers) as project:
         project.run("golden", "import", project.write("golden.jsonl", guides.questions()))
-        assert_holds(project.fails("eval"), ["recallwatch_corpus.chunks", "recallwatch corpus load"])
+        assert_holds(
+            project.fails("eval"), ["recallwatch_corpus.chunks", "recallwatch corpus load"]
+        )
         short = [chunk | {"embedding": [1.0, 2.0, 3.0]} for chunk in guides.chunks()]
         project.run("corpus", "load", project.write("chunks.jsonl", short))
         assert_holds(project.fails("eval"), ["3 dimensions", "wordllama", "256", "[embedding]"])

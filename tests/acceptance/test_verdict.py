@@ -159,10 +159,7 @@ def test_runs_show_gives_what_eval_gave(loaded: Project, spoiled: Spoiled) -> No
 def evaluate(
     project: Project, *strategies: str, k: int, options: Sequence[object] = ()
 ) -> list[Record]:
-    """Evaluate some strategies, all of which have to pass, and return their runs."""
-    chosen = [word for name in strategies for word in ("--strategy", name)]
-    runs: list[Record] = project.json("eval", *chosen, "--k", k, *options)["runs"]
-    return runs
+    return project.evaluate(*strategies, options=("--k", k, *options))
 
 
 def _questions_with_a_hit(export: list[Record]) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from hypothesis import HealthCheck, Phase, settings
 from sqlalchemy import text
 
 from db import golden, results, runs, shards
@@ -44,6 +45,14 @@ PLAN = RunPlan(
 )  # fmt: skip
 
 Result = TypeVar("Result")
+
+on_a_database = settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+"""For properties whose examples share a test's database; to shrink one would take minutes."""
 
 
 def together(*actions: Callable[[], Result]) -> list[Result]:

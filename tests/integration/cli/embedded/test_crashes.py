@@ -124,16 +124,14 @@ def test_stale_pid_files_whose_numbers_live_on_as_other_processes_are_no_hindran
 
 
 @pytest.mark.parametrize("content", ["", "12", "\x00\x00", "-7\n/nowhere\n", "not a number\n"])
-def test_half_written_files_are_no_hindrance(state: Path, content: str) -> None:
-    for path in ("postgres/postmaster.pid", "valkey/valkey.pid", "users.json", "workers.json"):
-        (state / path).parent.mkdir(parents=True, exist_ok=True)
-    with open_stack(state, postgres=False, valkey=True):
+def test_half_written_files_are_no_hindrance(fresh: Path, content: str) -> None:
+    with open_stack(fresh, postgres=False, valkey=True):
         pass
     for name in ("valkey/valkey.pid", "users.json", "workers.json"):
-        (state / name).write_text(content)
-    with open_stack(state, postgres=False, valkey=True):
+        (fresh / name).write_text(content)
+    with open_stack(fresh, postgres=False, valkey=True):
         pass
-    assert not pids_of(state)
+    assert not pids_of(fresh)
 
 
 def test_a_half_written_postmaster_pid_is_no_hindrance(state: Path) -> None:
@@ -145,11 +143,11 @@ def test_a_half_written_postmaster_pid_is_no_hindrance(state: Path) -> None:
             psycopg.connect(str(stack.servers.database_url)).close()
 
 
-def test_an_interrupted_first_start_is_begun_anew(state: Path) -> None:
-    abandoned = state / "postgres-new-abandoned"
+def test_an_interrupted_first_start_is_begun_anew(fresh: Path) -> None:
+    abandoned = fresh / "postgres-new-abandoned"
     abandoned.mkdir(parents=True)
     (abandoned / "PG_VERSION").write_text("18\n")
-    with open_stack(state, postgres=True, valkey=False) as stack:
+    with open_stack(fresh, postgres=True, valkey=False) as stack:
         psycopg.connect(str(stack.servers.database_url)).close()
     assert not abandoned.exists()
 

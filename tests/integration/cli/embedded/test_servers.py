@@ -8,6 +8,8 @@ import psycopg
 import pytest
 import redis
 
+from cli.embedded.layout import Layout
+from cli.embedded.sockets import private_folder
 from cli.embedded.stack import open_stack
 from cli.embedded.status import inspect
 from pipeline.errors import UsageError
@@ -28,8 +30,8 @@ def opened() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_both_servers_answer_while_the_stack_is_open_and_are_gone_after(state: Path) -> None:
-    with open_stack(state, postgres=True, valkey=True) as stack:
+def test_both_servers_answer_while_the_stack_is_open_and_are_gone_after(fresh: Path) -> None:
+    with open_stack(fresh, postgres=True, valkey=True) as stack:
         assert stack.servers.database_url is not None
         assert stack.servers.redis_url is not None
         with psycopg.connect(stack.servers.database_url) as connection:
@@ -40,7 +42,7 @@ def test_both_servers_answer_while_the_stack_is_open_and_are_gone_after(state: P
             assert client.ping()
             assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         folder = Path(stack.servers.redis_url.removeprefix("unix://")).parent
-    assert not pids_of(state)
+    assert not pids_of(fresh)
     assert not folder.exists()
 
 
@@ -57,11 +59,11 @@ def test_what_was_written_is_there_at_the_next_start(state: Path) -> None:
             assert client.get("kept") == b"42"
 
 
-def test_only_what_is_asked_for_starts(state: Path) -> None:
-    with open_stack(state, postgres=False, valkey=True) as stack:
+def test_only_what_is_asked_for_starts(fresh: Path) -> None:
+    with open_stack(fresh, postgres=False, valkey=True) as stack:
         assert stack.servers.database_url is None
-        assert inspect(state).postgres is None
-        assert not (state / "postgres").exists()
+        assert inspect(fresh).postgres is None
+        assert not (fresh / "postgres").exists()
 
 
 def test_texts_sort_by_code_point_and_know_letters_beyond_ascii(opened: Path) -> None:
@@ -120,20 +122,20 @@ def test_a_state_folder_that_is_a_file_is_one_clear_error(scratch: Path) -> None
         pass
 
 
-def test_data_of_another_postgres_version_are_refused_and_left_alone(state: Path) -> None:
-    (state / "postgres").mkdir(parents=True)
-    version = state / "postgres" / "PG_VERSION"
+def test_data_of_another_postgres_version_are_refused_and_left_alone(fresh: Path) -> None:
+    (fresh / "postgres").mkdir(parents=True)
+    version = fresh / "postgres" / "PG_VERSION"
     version.write_text("16\n")
     with pytest.raises(UsageError, match="written by PostgreSQL 16, and the embedded one is 18"):
-        use(state)
+        use(fresh)
     assert version.read_text() == "16\n"
 
 
-def test_a_folder_of_other_things_in_the_place_of_the_data_is_refused(state: Path) -> None:
-    (state / "postgres").mkdir(parents=True)
-    (state / "postgres" / "notes.txt").write_text("mine")
+def test_a_folder_of_other_things_in_the_place_of_the_data_is_refused(fresh: Path) -> None:
+    (fresh / "postgres").mkdir(parents=True)
+    (fresh / "postgres" / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="not a PostgreSQL data folder, though not empty"):
-        use(state)
+        use(fresh)
 
 
 def test_a_start_that_fails_quotes_the_log_and_leaves_nothing_running(state: Path) -> None:
@@ -142,6 +144,7 @@ def test_a_start_that_fails_quotes_the_log_and_leaves_nothing_running(state: Pat
     with pytest.raises(UsageError, match=r"did not start: .*pg_control.*log: .*postgres\.log"):
         use(state)
     assert not pids_of(state)
+    assert not private_folder(Layout.of(state).mark).exists()
 
 
 def test_a_data_folder_that_others_may_enter_is_closed_again(state: Path) -> None:
@@ -151,40 +154,40 @@ def test_a_data_folder_that_others_may_enter_is_closed_again(state: Path) -> Non
     assert (state / "postgres").stat().st_mode & 0o777 == 0o700
 
 
-def test_valkey_data_that_cannot_be_read_are_set_aside(state: Path) -> None:
+def test_valkey_data_that_cannot_be_read_are_set_aside(fresh: Path) -> None:
     with (
-        open_stack(state, postgres=False, valkey=True) as stack,
+        open_stack(fresh, postgres=False, valkey=True) as stack,
         redis.Redis.from_url(str(stack.servers.redis_url)) as client,
     ):
         client.set("lost", "1")
-    (state / "valkey" / "dump.rdb").write_bytes(b"REDIS0011 torn")
+    (fresh / "valkey" / "dump.rdb").write_bytes(b"REDIS0011 torn")
     with (
-        open_stack(state, postgres=False, valkey=True) as stack,
+        open_stack(fresh, postgres=False, valkey=True) as stack,
         redis.Redis.from_url(str(stack.servers.redis_url)) as client,
     ):
         assert client.get("lost") is None
-    assert (state / "valkey" / "dump.unreadable").read_bytes() == b"REDIS0011 torn"
+    assert (fresh / "valkey" / "dump.unreadable").read_bytes() == b"REDIS0011 torn"
 
 
 def test_without_the_binaries_the_error_says_what_to_do(
-    state: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.embedded.postgres.find_spec", lambda _: None)
     with (
         pytest.raises(UsageError, match=r"no PostgreSQL binaries for this machine.*DATABASE_URL"),
-        open_stack(state, postgres=True, valkey=False),
+        open_stack(fresh, postgres=True, valkey=False),
     ):
         pass
     monkeypatch.setattr("cli.embedded.valkey.find_spec", lambda _: None)
     with (
         pytest.raises(UsageError, match=r"no Valkey binary for this machine.*REDIS_URL"),
-        open_stack(state, postgres=False, valkey=True),
+        open_stack(fresh, postgres=False, valkey=True),
     ):
         pass
 
 
 def test_a_server_whose_binary_cannot_run_here_is_one_clear_error(
-    state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alien = scratch / "bin" / "valkey-server"
     alien.parent.mkdir()
@@ -193,7 +196,7 @@ def test_a_server_whose_binary_cannot_run_here_is_one_clear_error(
     monkeypatch.setattr("cli.embedded.valkey.binary", lambda: alien)
     with (
         pytest.raises(UsageError, match=r"valkey-server cannot be run.*Exec format error"),
-        open_stack(state, postgres=False, valkey=True),
+        open_stack(fresh, postgres=False, valkey=True),
     ):
         pass
 

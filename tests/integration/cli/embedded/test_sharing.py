@@ -26,13 +26,13 @@ def test_commands_share_the_servers_and_the_last_one_stops_them(state: Path) -> 
     assert not pids_of(state)
 
 
-def test_commands_that_begin_at_the_same_moment_share_one_start(state: Path) -> None:
-    commands = [Command(state) for _ in range(3)]
+def test_commands_that_begin_at_the_same_moment_share_one_start(fresh: Path) -> None:
+    commands = [Command(fresh) for _ in range(3)]
     assert len({command.said["postgres"] for command in commands}) == 1
     assert len({command.said["valkey"] for command in commands}) == 1
     for command in commands:
         assert command.leave() == 0
-    assert not pids_of(state)
+    assert not pids_of(fresh)
 
 
 def test_a_command_may_add_the_server_that_the_first_one_did_not_need(state: Path) -> None:
@@ -64,19 +64,19 @@ def test_commands_with_different_temporary_folders_share_the_servers(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_command_that_is_told_to_end_stops_the_stack(state: Path, number: signal.Signals) -> None:
-    command = Command(state, "v")
+def test_a_command_that_is_told_to_end_stops_the_stack(fresh: Path, number: signal.Signals) -> None:
+    command = Command(fresh, "v")
     assert command.said["valkey"]
     assert command.send(number) != 0
-    assert not pids_of(state)
+    assert not pids_of(fresh)
 
 
-def test_inspecting_starts_nothing_and_makes_no_folder(state: Path) -> None:
-    seen = inspect(state)
+def test_inspecting_starts_nothing_and_makes_no_folder(fresh: Path) -> None:
+    seen = inspect(fresh)
     assert (seen.postgres, seen.valkey, seen.workers, seen.users) == (None, None, (), ())
     assert seen.servers.database_url is None
     assert seen.postgres_bytes == 0
-    assert not state.exists()
+    assert not fresh.exists()
 
 
 def test_inspecting_shows_servers_users_and_sizes(state: Path) -> None:

@@ -47,14 +47,14 @@ def test_root_runs_the_servers_as_an_existing_unprivileged_account(state: Path) 
 
 
 @needs_root
-def test_root_opens_the_folders_above_the_data_for_search_only(scratch: Path, state: Path) -> None:
+def test_root_opens_the_folders_above_the_data_for_search_only(scratch: Path, fresh: Path) -> None:
     assert scratch.stat().st_mode & 0o777 == 0o700
-    with open_stack(state, postgres=True, valkey=False):
+    with open_stack(fresh, postgres=True, valkey=False):
         pass
     assert scratch.stat().st_mode & 0o777 == 0o701
-    assert state.stat().st_mode & 0o777 == 0o711
-    assert (state / "postgres").stat().st_mode & 0o777 == 0o700
-    assert (state / "log").stat().st_mode & 0o777 == 0o700
+    assert fresh.stat().st_mode & 0o777 == 0o711
+    assert (fresh / "postgres").stat().st_mode & 0o777 == 0o700
+    assert (fresh / "log").stat().st_mode & 0o777 == 0o700
 
 
 @needs_root
@@ -68,25 +68,25 @@ def test_root_takes_back_data_that_a_copy_made_its_own(state: Path) -> None:
 
 
 @needs_root
-def test_root_keeps_to_the_account_that_owns_the_data(state: Path) -> None:
+def test_root_keeps_to_the_account_that_owns_the_data(fresh: Path) -> None:
     user = pwd.getpwnam(NOBODY)
-    state.mkdir()
-    (state / "valkey").mkdir()
-    os.chown(state / "valkey", user.pw_uid, user.pw_gid)
-    with open_stack(state, postgres=False, valkey=True):
-        seen = inspect(state)
+    fresh.mkdir()
+    (fresh / "valkey").mkdir()
+    os.chown(fresh / "valkey", user.pw_uid, user.pw_gid)
+    with open_stack(fresh, postgres=False, valkey=True):
+        seen = inspect(fresh)
         assert seen.valkey is not None
         assert psutil.Process(seen.valkey.pid).uids().real == user.pw_uid
 
 
 @needs_root
 def test_without_an_account_to_stand_in_root_gets_one_clear_error(
-    state: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.embedded.account.UNPRIVILEGED", ())
     with (
         pytest.raises(UsageError, match=r"does not run as root.*ordinary user, or set DATABASE"),
-        open_stack(state, postgres=True, valkey=False),
+        open_stack(fresh, postgres=True, valkey=False),
     ):
         pass
 
@@ -105,7 +105,7 @@ def test_an_ordinary_user_runs_the_servers_as_oneself(home: Path) -> None:
 
 
 @needs_root
-def test_the_stack_of_another_user_is_refused_in_both_directions(home: Path, state: Path) -> None:
+def test_the_stack_of_another_user_is_refused_in_both_directions(home: Path, fresh: Path) -> None:
     theirs = home / ".recallwatch"
     assert Command(theirs, "v", user=NOBODY).leave() == 0
     with (
@@ -113,9 +113,9 @@ def test_the_stack_of_another_user_is_refused_in_both_directions(home: Path, sta
         open_stack(theirs, postgres=False, valkey=True),
     ):
         pass
-    with open_stack(state, postgres=False, valkey=True):
-        refused = Command(state, "v", user=NOBODY)
-        assert str(state) in refused.said["error"]
+    with open_stack(fresh, postgres=False, valkey=True):
+        refused = Command(fresh, "v", user=NOBODY)
+        assert str(fresh) in refused.said["error"]
         assert refused.leave() == 2
 
 
@@ -128,30 +128,30 @@ def test_a_folder_without_write_permission_is_one_clear_error(scratch: Path) -> 
 
 
 @needs_root
-def test_a_socket_folder_that_belongs_to_another_user_is_refused(state: Path) -> None:
-    folder = private_folder(Layout.of(state).mark)
+def test_a_socket_folder_that_belongs_to_another_user_is_refused(fresh: Path) -> None:
+    folder = private_folder(Layout.of(fresh).mark)
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 12345)
     try:
         with (
             pytest.raises(UsageError, match=r"it belongs to user 12345: remove it, or set TMPDIR"),
-            open_stack(state, postgres=True, valkey=True),
+            open_stack(fresh, postgres=True, valkey=True),
         ):
             pass
     finally:
         folder.rmdir()
-    assert not pids_of(state)
+    assert not pids_of(fresh)
 
 
 def test_a_symbolic_link_in_the_place_of_the_socket_folder_is_refused(
-    state: Path, scratch: Path
+    fresh: Path, scratch: Path
 ) -> None:
-    folder = private_folder(Layout.of(state).mark)
+    folder = private_folder(Layout.of(fresh).mark)
     folder.symlink_to(scratch)
     try:
         with (
             pytest.raises(UsageError, match="it is not a folder"),
-            open_stack(state, postgres=False, valkey=True),
+            open_stack(fresh, postgres=False, valkey=True),
         ):
             pass
     finally:

@@ -43,28 +43,28 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.embedded.workers._STOP", ((signal.SIGTERM, 0.3),))
 
 
-def test_a_worker_starts_writes_its_log_and_is_stopped_at_the_end(state: Path) -> None:
+def test_a_worker_starts_writes_its_log_and_is_stopped_at_the_end(fresh: Path) -> None:
     command = [sys.executable, "-c", "import os, time; print(os.environ['HI']); time.sleep(600)"]
-    with open_stack(state, postgres=False, valkey=False) as stack:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(
             command, {"HI": "hello", "PYTHONUNBUFFERED": "1"}, fingerprint="a"
         )
         assert worker.is_running
         assert worker.fingerprint == "a"
-        wait_until(lambda: (state / "log" / "worker.log").read_text() == "hello\n")
+        wait_until(lambda: (fresh / "log" / "worker.log").read_text() == "hello\n")
         stack.check_workers()
-        (seen,) = inspect(state).workers
+        (seen,) = inspect(fresh).workers
         assert (seen.pid, seen.label) == (worker.pid, "a")
     assert not is_alive(worker.pid)
-    assert not inspect(state).workers
-    assert not (state / "postgres").exists()
+    assert not inspect(fresh).workers
+    assert not (fresh / "postgres").exists()
 
 
 def test_a_worker_with_the_same_fingerprint_is_shared_until_the_last_command_leaves(
-    state: Path,
+    fresh: Path,
 ) -> None:
-    first = Command(state, "", worker=["a", *SLEEP])
-    second = Command(state, "", worker=["a", *SLEEP])
+    first = Command(fresh, "", worker=["a", *SLEEP])
+    second = Command(fresh, "", worker=["a", *SLEEP])
     assert first.said["workers"] == second.said["workers"]
     assert list(first.said["workers"]) == ["a"]
     first.leave()
@@ -74,40 +74,40 @@ def test_a_worker_with_the_same_fingerprint_is_shared_until_the_last_command_lea
 
 
 def test_a_worker_with_another_fingerprint_is_replaced_when_nobody_else_uses_it(
-    state: Path,
+    fresh: Path,
 ) -> None:
-    with open_stack(state, postgres=False, valkey=False) as stack:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         old = stack.ensure_workers(SLEEP, {}, fingerprint="old")
         new = stack.ensure_workers(SLEEP, {}, fingerprint="new")
         assert not old.is_running
-        assert [worker.label for worker in inspect(state).workers] == ["new"]
+        assert [worker.label for worker in inspect(fresh).workers] == ["new"]
         assert new.is_running
 
 
-def test_a_worker_that_another_command_uses_goes_on_beside_the_new_one(state: Path) -> None:
-    other = Command(state, "", worker=["old", *SLEEP])
+def test_a_worker_that_another_command_uses_goes_on_beside_the_new_one(fresh: Path) -> None:
+    other = Command(fresh, "", worker=["old", *SLEEP])
     assert other.said
-    with open_stack(state, postgres=False, valkey=False) as stack:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         stack.ensure_workers(SLEEP, {}, fingerprint="new")
-        assert [worker.label for worker in inspect(state).workers] == ["old", "new"]
+        assert [worker.label for worker in inspect(fresh).workers] == ["old", "new"]
     # The share of the one that stayed was not lost while the other looked who else is there.
     assert is_alive(other.said["workers"]["old"])
     other.leave()
-    assert not inspect(state).workers
+    assert not inspect(fresh).workers
 
 
-def test_a_worker_left_by_a_killed_command_is_used_and_stopped_by_the_next(state: Path) -> None:
-    killed = Command(state, "", worker=["a", *SLEEP])
+def test_a_worker_left_by_a_killed_command_is_used_and_stopped_by_the_next(fresh: Path) -> None:
+    killed = Command(fresh, "", worker=["a", *SLEEP])
     killed.kill()
-    with open_stack(state, postgres=False, valkey=False) as stack:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(SLEEP, {}, fingerprint="a")
         assert worker.pid == killed.said["workers"]["a"]
     assert not is_alive(worker.pid)
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_worker_that_does_not_heed_sigterm_is_killed_with_its_children(state: Path) -> None:
-    with open_stack(state, postgres=False, valkey=False) as stack:
+def test_a_worker_that_does_not_heed_sigterm_is_killed_with_its_children(fresh: Path) -> None:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(STUBBORN, {}, fingerprint="a")
         wait_until(lambda: children_of(worker))
         children = children_of(worker)
@@ -116,8 +116,8 @@ def test_a_worker_that_does_not_heed_sigterm_is_killed_with_its_children(state: 
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_children_of_a_killed_worker_are_found_and_killed(state: Path) -> None:
-    with open_stack(state, postgres=False, valkey=False) as stack:
+def test_the_children_of_a_killed_worker_are_found_and_killed(fresh: Path) -> None:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(STUBBORN, {}, fingerprint="a")
         wait_until(lambda: children_of(worker))
         children = children_of(worker)
@@ -127,9 +127,9 @@ def test_the_children_of_a_killed_worker_are_found_and_killed(state: Path) -> No
     assert not any(is_alive(child.pid) for child in children)
 
 
-def test_a_worker_that_stops_is_reported_with_the_last_words_of_its_log(state: Path) -> None:
+def test_a_worker_that_stops_is_reported_with_the_last_words_of_its_log(fresh: Path) -> None:
     command = [sys.executable, "-c", "raise RuntimeError('no such broker')"]
-    with open_stack(state, postgres=False, valkey=False) as stack:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(command, {}, fingerprint="a")
         wait_until(lambda: not worker.is_running)
         with pytest.raises(
@@ -138,8 +138,8 @@ def test_a_worker_that_stops_is_reported_with_the_last_words_of_its_log(state: P
             stack.check_workers()
 
 
-def test_a_worker_that_died_is_started_anew(state: Path) -> None:
-    with open_stack(state, postgres=False, valkey=False) as stack:
+def test_a_worker_that_died_is_started_anew(fresh: Path) -> None:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         first = stack.ensure_workers(SLEEP, {}, fingerprint="a")
         psutil.Process(first.pid).kill()
         wait_until(lambda: not first.is_running)
@@ -149,16 +149,16 @@ def test_a_worker_that_died_is_started_anew(state: Path) -> None:
         stack.check_workers()
 
 
-def test_a_worker_command_that_cannot_be_run_is_one_clear_error(state: Path) -> None:
+def test_a_worker_command_that_cannot_be_run_is_one_clear_error(fresh: Path) -> None:
     with (
         pytest.raises(UsageError, match=r"/nowhere/celery cannot be run.*No such file"),
-        open_stack(state, postgres=False, valkey=False) as stack,
+        open_stack(fresh, postgres=False, valkey=False) as stack,
     ):
         stack.ensure_workers(["/nowhere/celery"], {}, fingerprint="a")
 
 
-def test_a_worker_inherits_no_lock(state: Path) -> None:
-    with open_stack(state, postgres=False, valkey=False) as stack:
+def test_a_worker_inherits_no_lock(fresh: Path) -> None:
+    with open_stack(fresh, postgres=False, valkey=False) as stack:
         worker = stack.ensure_workers(SLEEP, {}, fingerprint="a")
         opened = {file.path for file in psutil.Process(worker.pid).open_files()}
     assert not any(path.endswith(".lock") for path in opened)

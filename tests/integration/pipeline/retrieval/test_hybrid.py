@@ -5,14 +5,11 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.retrieval.build import build_retriever, from_snapshot, snapshot
-from pipeline.retrieval.limits import effective_limit
 from pipeline.retrieval.session import CorpusSession
 from pipeline.settings import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
-from pipeline.types import Failure, Level, QueryBatch
+from pipeline.types import Failure, QueryBatch
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
     clustered,
@@ -72,25 +69,3 @@ def test_a_text_that_one_arm_cannot_take_fails_the_question(session: CorpusSessi
     assert isinstance(failed, Failure)
     assert failed.reason.startswith("words: the question cannot be searched for")
     assert [len(answer.keys) for answer in ranked([first, last])] == [5, 5]
-
-
-def test_the_first_k_are_the_same_whatever_the_look_depth(session: CorpusSession) -> None:
-    batch = asked(10)
-
-    @settings(max_examples=30, deadline=None)
-    @given(
-        name=st.sampled_from(["words", "mixed"]),
-        k=st.integers(1, 40),
-        level=st.sampled_from(Level),
-        look_depth=st.integers(1, 300),
-    )
-    def check(name: str, k: int, level: Level, look_depth: int) -> None:
-        strategy = STRATEGIES[name]
-        retriever = build_retriever(strategy, session, STRATEGIES)
-        shallow, deep = (effective_limit(strategy, k, level, d) for d in (1, look_depth))
-        expected, answers = (ranked(retriever.retrieve(batch, n)) for n in (shallow, deep))
-        for one, other in zip(expected, answers, strict=True):
-            assert one.keys == other.keys[:shallow]
-            assert one.scores == other.scores[:shallow]
-
-    check()

@@ -5,15 +5,11 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pipeline.retrieval.limits import effective_limit
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.retrieval.vector_arrays import VectorArray
 from pipeline.settings import VectorStrategy
-from pipeline.types import Level
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
     clustered,
@@ -146,48 +142,6 @@ def test_a_tenants_question_never_gets_anothers_chunk(session: CorpusSession) ->
         answers = ranked(VectorRetriever(session, strategy).retrieve(asked, 25))
         for tenant, answer in zip(tenants, answers, strict=True):
             assert {owner[key] for key in answer.keys} <= {tenant}
-
-
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("seqscan", ["on", "off"])
-def test_the_first_k_are_the_same_whatever_the_look_depth(
-    session: CorpusSession, exact: bool, seqscan: str
-) -> None:
-    session.conn.execute(f"SET enable_seqscan = {seqscan}".encode())
-
-    @settings(max_examples=25, deadline=None)
-    @given(
-        k=st.integers(1, 30),
-        look_depth=st.integers(1, 200),
-        ef_search=st.integers(1, 120),
-        iterative_scan=st.sampled_from(["off", "strict_order", "relaxed_order"]),
-        level=st.sampled_from(Level),
-        tenant=st.sampled_from([None, "large", "small"]),
-        seed=st.integers(0, 9),
-    )
-    def check(
-        k: int,
-        look_depth: int,
-        ef_search: int,
-        iterative_scan: str,
-        level: Level,
-        tenant: str | None,
-        seed: int,
-    ) -> None:
-        strategy = VectorStrategy.model_validate(
-            {"ef_search": ef_search, "iterative_scan": iterative_scan, "exact": exact}
-        )
-        retriever = VectorRetriever(session, strategy)
-        asked = questions(vectors=clustered(8, 16, seed=seed), tenants=[tenant] * 8)
-        limits = [
-            effective_limit(strategy, k, level, depth, tenants=tenant is not None)
-            for depth in (1, look_depth)
-        ]
-        shallow, deep = (ranked(retriever.retrieve(asked, limit)) for limit in limits)
-        for expected, answer in zip(shallow, deep, strict=True):
-            assert expected.keys == answer.keys[: limits[0]]
-
-    check()
 
 
 def test_equal_vectors_are_ordered_by_key_also_where_the_limit_cuts_them(conn: Connection) -> None:

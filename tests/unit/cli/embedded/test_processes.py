@@ -98,8 +98,9 @@ def test_the_mark_is_looked_for_in_processes_of_the_program_and_account(
     tmp_path: Path,
 ) -> None:
     mark = f"recallwatch-mark-{tmp_path.name}"
-    script = ["/bin/sh", "-c", "sleep 600; :", mark]
-    with subprocess.Popen(script, start_new_session=True) as process:
+    # It waits by a built-in: a child, before it becomes another program, bears the mark as well.
+    script = ["/bin/sh", "-c", "read line", mark]
+    with subprocess.Popen(script, stdin=subprocess.PIPE) as process:
         name = psutil.Process(process.pid).name()
         try:
             found = [found.pid for found in bearing_mark(name, mark, Account.own())]
@@ -109,7 +110,7 @@ def test_the_mark_is_looked_for_in_processes_of_the_program_and_account(
             stranger = Account(uid=54321, gid=54321, stands_in=True)
             assert not list(bearing_mark(name, mark, stranger))
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
 
 
 def test_running_gives_the_script_as_input_and_the_output_to_the_log(tmp_path: Path) -> None:
