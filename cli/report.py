@@ -24,7 +24,7 @@ STYLES = {
 }
 
 HEADLINE = ("hit", "recall", "precision", "mrr", "map", "ndcg")
-QUESTION_WIDTH = 60
+QUESTION_WIDTH = 90
 
 WIDER = "*"
 """Marks a rank that only a search wider than the served one gives."""
@@ -55,9 +55,10 @@ def _metrics(run: Run, *, cutoffs: bool) -> Table:
     partial = bool(changes) and comparison["pairing"]["shared"] != run.n_scored
     columns: list[str | Column] = ["metric", Column("current", right=True)]
     columns += [Column("on shared", right=True)] if partial else []
-    columns += [Column("previous", right=True), Column("difference", right=True)]
+    if changes:
+        columns += [Column("previous", right=True), Column("difference", right=True)]
     return table(None, columns, [
-        _metric_row(name, metrics[name], changes.get(name), partial=partial)
+        _metric_row(name, metrics[name], changes.get(name), partial=partial)[:len(columns)]
         for name in _shown(run, cutoffs=cutoffs) if name in metrics
     ])  # fmt: skip
 

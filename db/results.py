@@ -73,8 +73,9 @@ def store(
     with driver_connection(session).cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(_TYPES)
         for row in rows:
+            measured = None if row.measured is None else list(row.measured)
             copy.write_row((claim.run_id, row.position, row.outcome, list(row.retrieved),
-                            list(row.scores), row.measured, row.first_rank, list(row.missing),
+                            list(row.scores), measured, row.first_rank, list(row.missing),
                             row.error))  # fmt: skip
     return runs.lock(session, claim.run_id) is not None and shards.all_done(session, claim.run_id)
 

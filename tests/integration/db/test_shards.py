@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-import pytest
 
 from db import runs, shards
+from db.results import ResultRow
 from db.session import Database
 from db.shards import Claim
 from tests.integration.db.building import (
@@ -54,7 +55,7 @@ def exhausted(db: Database, attempts: int = ATTEMPTS) -> list[tuple[int, str]]:
         return shards.exhausted(session, attempts=attempts)
 
 
-def rows_of(hold: Claim) -> list[shards.Claim]:
+def rows_of(hold: Claim) -> list[ResultRow]:
     return [scored(position) for position in range(hold.first, hold.last + 1)]
 
 
