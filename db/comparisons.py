@@ -7,6 +7,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
 from db.models import Run
+from db.session import plan_for_many
 from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
 
 # Questions of equal content are numbered, so that a set that holds one twice pairs them one to
@@ -57,6 +58,7 @@ SELECT (SELECT count(*) FROM shared) AS shared,
 
 def compare(session: Session, run: Run, reference: Run) -> Comparison:
     """Pair a run with its reference and average each measure that both have over the pairs."""
+    plan_for_many(session)
     ids = {"current": run.id, "reference": reference.id}
     pairing = Pairing(*session.execute(text(_PAIRING), ids).one())
     both = [name for name in run.measures if name in reference.measures]
@@ -98,6 +100,7 @@ def _hits(run: Run, reference: Run) -> tuple[str, str]:
 
 def lost(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[Row[Any]]:
     """Return shared questions that had a hit at k and lost it, those found nowhere first."""
+    plan_for_many(session)
     hit_now, hit_was = _hits(run, reference)
     query = text(f"""
         {_PAIRS} SELECT * FROM shared WHERE {hit_was} > {hit_now}

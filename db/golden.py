@@ -190,6 +190,8 @@ def snapshot(session: Session, set_name: str) -> GoldenVersion:
     return known or _make_version(session, set_name, fingerprint)
 
 
+# LATERAL, so that the plan is the same before the tables were ever analyzed: guessing a few rows,
+# the planner would group all judgments anew for each question.
 _COPY_ITEMS = """
 INSERT INTO recallwatch.golden_item (version_id, position, question_id, external_id, content_hash,
     text, expected, kind, category, tenant, language, source, must_pass)
@@ -197,8 +199,8 @@ SELECT :version_id, row_number() OVER (ORDER BY q.id) - 1, q.id, q.external_id, 
     q.text, coalesce(j.expected, '{}'), q.kind, q.category, q.tenant, q.language, q.source,
     q.must_pass
 FROM recallwatch.question q
-LEFT JOIN (SELECT question_id, jsonb_object_agg(key, grade) AS expected
-           FROM recallwatch.judgment GROUP BY question_id) j ON j.question_id = q.id
+CROSS JOIN LATERAL (SELECT jsonb_object_agg(key, grade) AS expected
+                    FROM recallwatch.judgment WHERE question_id = q.id) j
 WHERE q.set_name = :set_name AND q.status = 'active'
 """
 

@@ -198,8 +198,8 @@ class Run(Base):
         _one_of("verdict", Verdict),
         CheckConstraint("k BETWEEN 1 AND 1000", name="k_in_range"),
         CheckConstraint(
-            "(status IN ('completed', 'failed'))"
-            " = (verdict IS NOT NULL AND finished_at IS NOT NULL)",
+            "(status IN ('completed', 'failed')) = (verdict IS NOT NULL)"
+            " AND (verdict IS NULL) = (finished_at IS NULL)",
             name="verdict_when_finished",
         ),
         CheckConstraint(

@@ -12,7 +12,14 @@ from sqlalchemy.pool import NullPool
 
 from pipeline.errors import PermanentError, RecallwatchError, TransientError
 
-__all__ = ["Database", "Session", "driver_connection", "server_version", "try_lock"]
+__all__ = [
+    "Database",
+    "Session",
+    "driver_connection",
+    "plan_for_many",
+    "server_version",
+    "try_lock",
+]
 
 
 class Database:
@@ -81,6 +88,15 @@ class Database:
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             return TransientError(f"database {self.name}: {reason}")
         return None
+
+
+def plan_for_many(session: Session) -> None:
+    """Keep the transaction's joins from comparing row by row.
+
+    Tables that were just filled have no statistics yet; guessing a few rows, the planner would
+    pair 20,000 questions with 20,000 others one by one.
+    """
+    session.execute(text("SET LOCAL enable_nestloop = off"))
 
 
 def server_version(database: Database) -> int:

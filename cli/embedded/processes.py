@@ -34,8 +34,9 @@ def birth_of(pid: int) -> str | None:
     whenever somebody sets the clock, as happens to virtual machines that were asleep.
     """
     with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{_BOOT_ID.read_text().strip()}/{fields[19]}"
+        # The program's name, in brackets, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return f"{_BOOT_ID.read_text().strip()}/{int(fields[19])}"
     try:
         return f"{psutil.Process(pid).create_time():.2f}"
     except psutil.Error:
@@ -55,9 +56,20 @@ def is_alive(process: psutil.Process) -> bool:
     return False
 
 
+def all_processes() -> Iterator[psutil.Process]:
+    """Yield the processes of this machine, looked at afresh.
+
+    `psutil.process_iter` keeps its objects: one made for an earlier process of the same number
+    takes the present one for dead.
+    """
+    for pid in psutil.pids():
+        with suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
 def bearing_mark(program: str, mark: str, account: Account) -> Iterator[psutil.Process]:
     """Yield the processes of `program` and `account` whose command line holds `mark`."""
-    for process in psutil.process_iter():
+    for process in all_processes():
         with suppress(psutil.Error):
             if (
                 process.name() == program
@@ -147,7 +159,8 @@ def end(processes: Iterable[psutil.Process], steps: Steps) -> None:
         alive = _wait_for_end(alive, seconds)
         if not alive:
             return
-    log.warning("processes_survived", pids=[process.pid for process in alive])
+    if number is signal.SIGKILL:
+        log.warning("processes_survived", pids=[process.pid for process in alive])
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:

@@ -20,6 +20,7 @@ from cli.embedded.sockets import (
     folder_in_use,
     make_private_folder,
     private_folder,
+    remove_if_empty,
     remove_sockets,
 )
 from pipeline.errors import UsageError
@@ -146,6 +147,7 @@ class Server(ABC):
         self._end_leftovers()
         folder = self.sockets or private_folder(self.layout.mark)
         remove_sockets(folder, self.socket_names, self.account)
+        remove_if_empty(folder, self.account)
 
     def reason(self) -> str:
         """Return why the last start failed, from the log."""
@@ -159,8 +161,8 @@ class Server(ABC):
         self._log_start = size_of(self.log_file)
         self._end_leftovers()
         self.prepare()
-        remove_sockets(private_folder(self.layout.mark), self.socket_names, self.account)
         self.sockets = make_private_folder(self.layout.mark, self.account)
+        remove_sockets(self.sockets, self.socket_names, self.account)
         self._process = spawn(
             self.command(self.sockets),
             log_file=self.log_file,

@@ -54,12 +54,16 @@ def make_private_folder(mark: str, account: Account) -> Path:
 
 
 def remove_sockets(folder: Path, names: Iterable[str], account: Account) -> None:
-    """Remove sockets that no process holds any more, and the folder once it is empty."""
-    # The other server's socket may still be there; and what is not ours is left alone.
-    with suppress(OSError):
-        if folder.lstat().st_uid == account.uid and not folder.is_symlink():
-            for name in names:
-                (folder / name).unlink(missing_ok=True)
+    """Remove sockets that no process holds any more, from a folder of the account's own."""
+    if _is_own(folder, account):
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+
+
+def remove_if_empty(folder: Path, account: Account) -> None:
+    """Remove the folder if it is the account's own and holds no socket of the other server."""
+    if _is_own(folder, account):
+        with suppress(OSError):
             folder.rmdir()
 
 
@@ -75,6 +79,11 @@ def folder_in_use(process: psutil.Process, mark: str) -> Path | None:
             if found:
                 return Path(found[1])
     return None
+
+
+def _is_own(folder: Path, account: Account) -> bool:
+    """Return whether the folder is there, no symbolic link, and the account's."""
+    return folder.is_dir() and folder.lstat().st_uid == account.uid and not folder.is_symlink()
 
 
 def _refuse_foreign(folder: Path, account: Account) -> None:

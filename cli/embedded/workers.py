@@ -14,7 +14,7 @@ from cli.embedded import records
 from cli.embedded.account import Account
 from cli.embedded.layout import Layout
 from cli.embedded.logs import explanation, size_of
-from cli.embedded.processes import KILL, Steps, end, is_alive, spawn
+from cli.embedded.processes import KILL, Steps, all_processes, end, is_alive, spawn
 from cli.embedded.records import Record
 
 MARK_VARIABLE = "_RECALLWATCH_STACK"
@@ -110,7 +110,7 @@ def _children(leader: psutil.Process) -> list[psutil.Process]:
 
 def _marked(mark: str) -> Iterator[psutil.Process]:
     """Yield the other processes whose environment says that a worker of this stack began them."""
-    for process in psutil.process_iter():
+    for process in all_processes():
         with suppress(psutil.Error, OSError):
             if process.environ().get(MARK_VARIABLE) == mark and process.pid != os.getpid():
                 yield process

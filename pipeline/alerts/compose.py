@@ -85,7 +85,7 @@ def about_run(
         run_id=run.run_id,
         compared_to=run.compared_to,
         verdict=run.verdict,
-        reasons=[_short(reason) for reason in run.reasons],
+        reasons=tuple(map(_short, run.reasons)),
         n_scored=run.n_scored,
         size=run.size,
         categories=_worst_categories(categories),
@@ -108,7 +108,7 @@ def about_golden_set(
         repeat=occasion.repeat,
         link=occasion.link,
         set_name=set_name,
-        reasons=[_short(reason) for reason in reasons],
+        reasons=tuple(map(_short, reasons)),
         reproduce=reproduce,
     )
 
@@ -121,28 +121,29 @@ def eval_command(run: RunSummary) -> str:
 
 def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "changes": [
+        "changes": tuple(
             Change(c["metric"], current=c["current"], previous=c["previous"])
             for c in comparison["changes"]
-        ],
+        ),
         "lost": comparison["lost"],
         "won": comparison["won"],
         "shared": comparison["pairing"]["shared"],
-        "corpus": list(comparison["corpus"]),
+        "corpus": tuple(comparison["corpus"]),
     }
 
 
-def _worst_categories(categories: Sequence[CategoryDrop]) -> list[CategoryDrop]:
+def _worst_categories(categories: Sequence[CategoryDrop]) -> tuple[CategoryDrop, ...]:
     fell = [category for category in categories if category.difference < 0]
-    return sorted(fell, key=lambda category: (category.difference, category.name))[:MOST_SHOWN]
+    worst_first = sorted(fell, key=lambda category: (category.difference, category.name))
+    return tuple(worst_first[:MOST_SHOWN])
 
 
-def _worst_questions(questions: Sequence[LostQuestion]) -> list[LostQuestion]:
+def _worst_questions(questions: Sequence[LostQuestion]) -> tuple[LostQuestion, ...]:
     """Put those that are not found at all first, then the deepest."""
     deepest = sorted(questions, key=lambda q: (q.rank is not None, -(q.rank or 0)))
-    return [
+    return tuple(
         LostQuestion(_short(q.text), _short(q.expected), q.rank) for q in deepest[:MOST_SHOWN]
-    ]
+    )
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ could change before it is delivered.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -59,7 +59,7 @@ class LostQuestion:
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
-_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
+_LINK = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Alert:
     empty: an alert about a golden set has no run.
 
     Raises ValueError for an idempotency id that is not of letters, digits, - and _ (it goes into
-    headers), a time without an offset, and a link that is no http or https URL.
+    headers), a time without an offset, and a link that is no http or https URL in ASCII.
     """
 
     kind: AlertKind
@@ -86,16 +86,16 @@ class Alert:
     run_id: int | None = None
     compared_to: int | None = None
     verdict: Verdict | None = None
-    reasons: Sequence[str] = ()
-    changes: Sequence[Change] = ()
+    reasons: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     lost: int | None = None
     won: int | None = None
     shared: int | None = None
     n_scored: int | None = None
     size: int | None = None
-    categories: Sequence[CategoryDrop] = ()
-    lost_questions: Sequence[LostQuestion] = ()
-    corpus: Sequence[str] = ()
+    categories: tuple[CategoryDrop, ...] = ()
+    lost_questions: tuple[LostQuestion, ...] = ()
+    corpus: tuple[str, ...] = ()
     reproduce: str | None = None
     link: str | None = None
     git_sha: str | None = None
@@ -108,14 +108,15 @@ class Alert:
         if self.repeat < 1:
             raise ValueError(f"repeat counts from 1, not {self.repeat}")
         if self.link is not None and not _LINK.fullmatch(self.link):
-            raise ValueError("link is not an http or https URL")
+            raise ValueError("link is not an http or https URL in ASCII")
 
     def to_json(self) -> dict[str, Any]:
         """Return what the outbox stores: JSON types only, at full precision."""
-        values = asdict(self) | {"reasons": list(self.reasons), "corpus": list(self.corpus)}
+        values = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
         values["changes"] = [asdict(c) | {"difference": c.difference} for c in self.changes]
-        values["categories"] = [asdict(drop) for drop in self.categories]
-        values["lost_questions"] = [asdict(question) for question in self.lost_questions]
         return values
 
     @classmethod

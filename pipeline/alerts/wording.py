@@ -25,6 +25,8 @@ _AGAIN = {
     AlertKind.GOLDEN_STALE: "golden set still stale",
 }
 
+WHAT_CHANGED = "What changed"
+
 _TEENS = range(11, 14)
 
 
@@ -42,7 +44,7 @@ def one_line(text: str) -> str:
 
 
 def headline(alert: Alert) -> str:
-    """Return "support / vector: retrieval regressed" or "support / vector: still regressed, 3rd run"."""
+    """Return "support / vector: retrieval regressed", or "...: still regressed, 3rd run"."""
     names = [alert.set_name] if alert.strategy is None else [alert.set_name, alert.strategy]
     subject = " / ".join(map(one_line, names))
     if alert.repeat == 1:
@@ -55,7 +57,7 @@ def summary(alert: Alert) -> str:
     changes = changes_at_k(alert)
     if not changes:
         return headline(alert)
-    return f"{headline(alert)} ({moved(min(changes, key=lambda change: change.difference))})"
+    return f"{headline(alert)}; {moved(min(changes, key=lambda change: change.difference))}"
 
 
 def changes_at_k(alert: Alert) -> Sequence[Change]:
@@ -72,7 +74,7 @@ def paragraphs(alert: Alert) -> list[Paragraph]:
         for c in alert.categories
     ]
     found = (
-        ("What changed", [moved(change) for change in changes_at_k(alert)]),
+        (WHAT_CHANGED, [moved(change) for change in changes_at_k(alert)]),
         (why, [*map(one_line, alert.reasons), *_counts(alert)]),
         ("By category", drops),
         ("Worst lost questions", [_lost(question) for question in alert.lost_questions]),
@@ -101,10 +103,12 @@ def link_label(alert: Alert) -> str:
 
 def moved(change: Change) -> str:
     """Return "recall@5 0.9100 -> 0.8800 (-0.0300)"."""
-    return (
-        f"{one_line(change.metric)} {change.previous:.4f} -> {change.current:.4f}"
-        f" ({change.difference:+.4f})"
-    )
+    return f"{one_line(change.metric)} {figures(change)}"
+
+
+def figures(change: Change) -> str:
+    """Return "0.9100 -> 0.8800 (-0.0300)"."""
+    return f"{change.previous:.4f} -> {change.current:.4f} ({change.difference:+.4f})"
 
 
 def ordinal(number: int) -> str:

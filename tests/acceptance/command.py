@@ -134,8 +134,10 @@ class Project:
 
     def wait_for_run(self, run_id: int) -> Record:
         """Return a run once it is completed."""
-        wait_until(lambda: self.json("runs", "show", run_id)["status"] == "completed")
-        return self.json("runs", "show", run_id)
+        deadline = time.monotonic() + TIMEOUT
+        while (run := self.json("runs", "show", run_id))["status"] != "completed":
+            assert time.monotonic() < deadline, run
+        return run
 
     def write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
         """Write a JSON Lines file into the folder."""

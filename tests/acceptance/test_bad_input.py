@@ -1,4 +1,4 @@
-"""What a wrong file, option or setting gets: one line that names it, exit code 2, nothing changed."""
+"""What a wrong file, option or setting gets: one line that names it, and exit code 2."""
 
 from collections.abc import Sequence
 

@@ -50,6 +50,8 @@ def url(servers: Servers, migrated_template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def db(url: str) -> Database:
-    """Give the same database, a new connection for each transaction."""
-    return Database(url, pooled=False)
+def db(url: str) -> Iterator[Database]:
+    """Give the same database, opened."""
+    database = Database(url)
+    yield database
+    database.close()

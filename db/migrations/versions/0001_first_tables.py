@@ -132,7 +132,8 @@ CREATE TABLE recallwatch.run (
     finished_at         timestamptz,
     deadline_at         timestamptz NOT NULL,
     CONSTRAINT run_verdict_when_finished CHECK
-        ((status IN ('completed', 'failed')) = (verdict IS NOT NULL AND finished_at IS NOT NULL)),
+        ((status IN ('completed', 'failed')) = (verdict IS NOT NULL)
+         AND (verdict IS NULL) = (finished_at IS NULL)),
     CONSTRAINT run_failed_is_unmeasured CHECK (status <> 'failed' OR verdict = 'unmeasured'),
     CONSTRAINT run_every_question_counted CHECK
         (status <> 'completed' OR (n_scored + n_failed + n_ineligible = size) IS TRUE)

@@ -2,6 +2,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -221,6 +222,7 @@ def test_a_large_set_is_imported_again_in_time_that_grows_with_it_only(db: Datab
 
     # Where every pair was compared a statement took six seconds, and at 50,000 six minutes.
     execute(db, f"ALTER DATABASE {db.url.database} SET statement_timeout = '2s'")
+    db.close()
     corrected = [replace(question, expected={"x:0": 1}) for question in many]
 
     assert import_set(db, corrected).retired == 5000
@@ -234,18 +236,18 @@ def test_what_is_exported_imports_as_the_same_set(
 ) -> None:
     kept = list({q.external_id or content_hash(q): q for q in drawn}.values())
     kept.sort(key=lambda q: q.external_id is None)
-    execute(db, "TRUNCATE recallwatch.question CASCADE")
-    import_set(db, kept)
+    name, copy = uuid4().hex, uuid4().hex
+    import_set(db, kept, name)
 
     stream = io.BytesIO()
-    write_questions(active(db), stream)
+    write_questions(active(db, name), stream)
     (tmp_path / "export.jsonl").write_bytes(stream.getvalue())
     back = [q for _, q in read_questions(tmp_path / "export.jsonl")] if kept else []
-    import_set(db, back, "copy")
+    import_set(db, back, copy)
 
     assert back == kept
-    assert active(db, "copy") == active(db) == kept
-    assert import_set(db, back).unchanged == len(kept)
+    assert active(db, copy) == active(db, name) == kept
+    assert import_set(db, back, name).unchanged == len(kept)
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def rows_of(hold: Claim) -> list[ResultRow]:
 
 
 @on_a_database
-@given(size=st.integers(1, 1000), shard_size=st.integers(1, 1200), n_runs=st.integers(1, 3))
+@given(size=st.integers(1, 400), shard_size=st.integers(1, 500), n_runs=st.integers(1, 3))
 def test_the_shards_of_a_run_cover_each_question_once(
     db: Database, size: int, shard_size: int, n_runs: int
 ) -> None:

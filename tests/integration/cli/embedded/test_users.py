@@ -16,7 +16,7 @@ from cli.embedded.stack import open_stack
 from cli.embedded.status import inspect
 from cli.embedded.valkey import binary
 from pipeline.errors import UsageError
-from tests.integration.cli.embedded.support import Command, needs_root, pids_of
+from tests.integration.cli.embedded.support import Command, is_alive, needs_root, pids_of
 
 NOBODY = "nobody"
 
@@ -101,7 +101,7 @@ def test_an_ordinary_user_runs_the_servers_as_oneself(home: Path) -> None:
     assert (home / ".recallwatch").stat().st_mode & 0o777 == 0o700
     pids = [command.said["postgres"], command.said["valkey"]]
     assert command.leave() == 0
-    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert not any(is_alive(pid) for pid in pids)
 
 
 @needs_root

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cli.embedded.account import Account
-from cli.embedded.processes import bearing_mark, birth_of, end, is_alive, run, spawn
+from cli.embedded.processes import all_processes, bearing_mark, birth_of, end, is_alive, run, spawn
 from pipeline.errors import UsageError
 
 GONE = 2**22 + 1
@@ -111,6 +111,15 @@ def test_the_mark_is_looked_for_in_processes_of_the_program_and_account(
             assert not list(bearing_mark(name, mark, stranger))
         finally:
             process.kill()
+
+
+def test_a_process_whose_number_was_used_before_is_found_alive(sleeper: psutil.Process) -> None:
+    # What psutil keeps of a process that had the number before.
+    (kept,) = (process for process in psutil.process_iter() if process == sleeper)
+    vars(kept)["_gone"] = True
+    found = [process for process in all_processes() if process.pid == sleeper.pid]
+    assert [is_alive(process) for process in found] == [True]
+    psutil.process_iter.cache_clear()
 
 
 def test_running_gives_the_script_as_input_and_the_output_to_the_log(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""From settings to channels, and from an alert to the channels that get it."""
+
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from pipeline.alerts.address import check_slack_url, check_webhook_url
+from pipeline.alerts.base import Channel
+from pipeline.alerts.email import EmailChannel, Mailbox
+from pipeline.alerts.message import Alert
+from pipeline.alerts.settings import (
+    PORTS,
+    ChannelSettings,
+    EmailSettings,
+    SlackSettings,
+    WebhookSettings,
+)
+from pipeline.alerts.slack import SlackChannel
+from pipeline.alerts.webhook import WebhookChannel
+from pipeline.errors import SettingsError
+
+Environment = Mapping[str, str]
+
+
+def route(alert: Alert, channels: Mapping[str, ChannelSettings]) -> list[str]:
+    """Return the names of the channels that the alert goes to, in the settings' order."""
+    return [
+        name
+        for name, channel in channels.items()
+        if alert.kind in channel.on and alert.severity.reaches(channel.min_severity)
+    ]
+
+
+def build_channel(name: str, settings: ChannelSettings, environment: Environment) -> Channel:
+    """Return the channel `alerts.channels.<name>`, its secrets taken from the environment.
+
+    Opens no connection. Raises SettingsError when a variable is not set or its value cannot be
+    used; the message names the channel and the variable, never the value.
+    """
+    match settings:
+        case SlackSettings():
+            return _slack(name, settings, environment)
+        case WebhookSettings():
+            return _webhook(name, settings, environment)
+        case EmailSettings():
+            return _email(name, settings, environment)
+
+
+def secret_values(channels: Mapping[str, ChannelSettings], environment: Environment) -> list[str]:
+    """Return what logs must not show: the values of all variables that the channels name."""
+    names = [
+        variable
+        for settings in channels.values()
+        for field in ("url_env", "secret_env", "password_env")
+        if (variable := getattr(settings, field, None)) is not None
+    ]
+    return [environment[variable] for variable in names if environment.get(variable)]
+
+
+def _slack(name: str, settings: SlackSettings, environment: Environment) -> SlackChannel:
+    url = _secret(name, settings.url_env, environment)
+    allowed = [] if settings.allow_host is None else [settings.allow_host]
+    check_slack_url(url, _place(name, settings.url_env), allowed)
+    return SlackChannel(name, url)
+
+
+def _webhook(name: str, settings: WebhookSettings, environment: Environment) -> WebhookChannel:
+    url = _secret(name, settings.url_env, environment)
+    place = _place(name, settings.url_env)
+    check_webhook_url(url, place, allow_http=settings.allow_http)
+    if settings.secret_env is None:
+        return WebhookChannel(name, url)
+    return WebhookChannel(name, url, _secret(name, settings.secret_env, environment))
+
+
+def _email(name: str, settings: EmailSettings, environment: Environment) -> EmailChannel:
+    password = _password(name, settings.password_env, environment)
+    mailbox = Mailbox(
+        settings.host,
+        settings.port or PORTS[settings.security],
+        settings.security,
+        settings.user,
+        password,
+    )
+    return EmailChannel(name, mailbox, settings.sender, tuple(settings.recipients))
+
+
+def _password(name: str, variable: str | None, environment: Environment) -> SecretStr | None:
+    if variable is None:
+        return None
+    password = _secret(name, variable, environment)
+    if not password.get_secret_value().isascii():  # the standard library's client sends no other
+        raise SettingsError(f"{_place(name, variable)}: a password has to be in ASCII")
+    return password
+
+
+def _secret(name: str, variable: str, environment: Environment) -> SecretStr:
+    value = environment.get(variable, "").strip()
+    if not value:
+        raise SettingsError(
+            f"{_place(name, variable)} is not set: export it, or remove the channel"
+        )
+    return SecretStr(value)
+
+
+def _place(name: str, variable: str) -> str:
+    return f"alerts.channels.{name}: environment {variable}"

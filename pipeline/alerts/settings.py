@@ -1,0 +1,146 @@
+"""The [alerts] table: named channels, and which alerts each of them gets."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.alerts.address import is_loopback
+from pipeline.alerts.message import AlertKind, Severity
+from pipeline.settings import Section
+
+Security = Literal["starttls", "ssl", "none"]
+
+PORTS: dict[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_HOST = r"[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*"
+_ADDRESS = re.compile(rf"{_ATOM}(\.{_ATOM})*@{_HOST}")  # RFC 5321's, without quoted and UTF-8 ones
+
+
+def _check_variable(name: str) -> str:
+    # Not quoted in the message: it may be the secret itself, pasted in the wrong place.
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("must be the name of an environment variable, as SLACK_WEBHOOK_URL")
+    return name
+
+
+def _check_host(host: str) -> str:
+    if not re.fullmatch(rf"{_HOST}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", host):
+        raise ValueError("must be a host name or address alone, as smtp.example.org")
+    return host
+
+
+def _check_user_name(name: str) -> str:
+    if not (name and name.isascii() and name.isprintable()):
+        raise ValueError("must be of visible ASCII characters")
+    return name
+
+
+def _check_address(address: str) -> str:
+    if not _ADDRESS.fullmatch(address):
+        raise ValueError("must be an e-mail address without a name, as oncall@example.org")
+    return address
+
+
+Variable = Annotated[str, AfterValidator(_check_variable)]
+EmailAddress = Annotated[str, AfterValidator(_check_address)]
+Host = Annotated[str, AfterValidator(_check_host)]
+UserName = Annotated[str, AfterValidator(_check_user_name)]
+ChannelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
+
+
+class ChannelSection(Section):
+    """What every channel says: which alerts it gets."""
+
+    on: list[Annotated[AlertKind, Field(strict=False)]] = Field(
+        list(AlertKind),
+        min_length=1,
+        description="kinds of alerts: regressed, unmeasured, recovered, golden_stale",
+    )
+    min_severity: Severity = Field(
+        Severity.INFO, strict=False, description="info, warning or critical: the least that is sent"
+    )
+
+
+class SlackSettings(ChannelSection):
+    """An incoming webhook of Slack, or of a server that takes Slack's messages."""
+
+    kind: Literal["slack"] = Field("slack", description="an incoming webhook of Slack")
+    url_env: Variable = Field(
+        "SLACK_WEBHOOK_URL", description="environment variable that holds the webhook's URL"
+    )
+    allow_host: Host | None = Field(
+        None,
+        description="another host than Slack's that the URL may have",
+        examples=["chat.example.org"],
+    )
+
+
+class WebhookSettings(ChannelSection):
+    """Any program that takes the alert as JSON; `pipeline.alerts.webhook` describes it."""
+
+    kind: Literal["webhook"] = Field("webhook", description="JSON to a program of yours")
+    url_env: Variable = Field(
+        description="environment variable that holds the URL", examples=["ALERT_WEBHOOK_URL"]
+    )
+    secret_env: Variable | None = Field(
+        None,
+        description="environment variable that holds the key of the signature; unset: unsigned",
+        examples=["ALERT_WEBHOOK_SECRET"],
+    )
+    allow_http: bool = Field(
+        default=False, description="true: plain http too, for a network that you trust"
+    )
+
+
+class EmailSettings(ChannelSection):
+    """Mails over SMTP."""
+
+    kind: Literal["email"] = Field("email", description="mails over SMTP")
+    host: Host = Field(description="mail server", examples=["smtp.example.org"])
+    port: int | None = Field(
+        None,
+        ge=1,
+        le=65_535,
+        description="its port; unset: 587 with starttls, 465 with ssl, 25 with none",
+        examples=[2525],
+    )
+    security: Security = Field(
+        "starttls", description="starttls, ssl, or none (only to this machine)"
+    )
+    user: UserName | None = Field(
+        None, description="user name, where the server wants one", examples=["recallwatch"]
+    )
+    password_env: Variable | None = Field(
+        None,
+        description="environment variable that holds the user's password",
+        examples=["SMTP_PASSWORD"],
+    )
+    sender: EmailAddress = Field(
+        description="address that mails come from", examples=["recallwatch@example.org"]
+    )
+    recipients: list[EmailAddress] = Field(
+        min_length=1, description="addresses that mails go to", examples=[["search@example.org"]]
+    )
+
+    @model_validator(mode="after")
+    def _protect(self) -> Self:
+        if self.security == "none" and not is_loopback(self.host):
+            raise ValueError('security "none" is only for a mail server on this machine')
+        if (self.user is None) != (self.password_env is None):
+            raise ValueError("user and password_env come together")
+        return self
+
+
+ChannelSettings = Annotated[
+    SlackSettings | WebhookSettings | EmailSettings, Field(discriminator="kind")
+]
+
+
+class AlertSettings(Section):
+    """Who is told what."""
+
+    channels: dict[ChannelName, ChannelSettings] = Field(
+        {}, description="named ways to tell people: slack, webhook or email"
+    )

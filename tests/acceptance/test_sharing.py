@@ -1,0 +1,121 @@
+"""Commands that share one stack, are interrupted, or lose their worker."""
+
+import psutil
+import psycopg
+
+from cli.embedded.stack import Servers
+from tests.acceptance import guides
+from tests.acceptance.command import Project, wait_until
+from tests.acceptance.conftest import standing_project
+
+
+def load(project: Project) -> None:
+    project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
+    project.run("golden", "import", project.write("golden.jsonl", guides.questions()))
+
+
+def test_the_embedded_stack_serves_a_project_from_the_first_command_to_the_verdict(
+    fresh: Project,
+) -> None:
+    load(fresh)
+    assert fresh.processes() == []
+    first = fresh.start("eval", "--json")
+    second = fresh.start("eval", "--json")
+    ended = [first.finish(), second.finish()]
+    assert [each.code for each in ended] == [0, 0], ended
+    assert [each.err for each in ended] == ["", ""]
+    assert fresh.processes() == []
+    runs = fresh.json_rows("runs", "list")
+    assert len(runs) == 6
+    assert {run["status"] for run in runs} == {"completed"}
+    for strategy in ("vector", "fulltext", "hybrid"):
+        one, other = (run for run in runs if run["strategy"] == strategy)
+        assert one["metrics"] == other["metrics"]
+
+
+def test_ctrl_c_stops_the_command_and_the_run_goes_on_with_the_next(fresh: Project) -> None:
+    load(fresh)
+    command = fresh.start("eval", "--strategy", "vector")
+    wait_until(lambda: _workers(fresh))
+    command.press_ctrl_c()
+    ended = command.finish()
+    assert (ended.code, ended.complaint) == (130, "interrupted")
+    assert fresh.processes() == []
+    (run,) = fresh.json_rows("runs", "list")
+    assert run["status"] in {"queued", "running", "completed"}
+    with fresh.up():
+        assert fresh.wait_for_run(run["id"])["scored"] == 120
+
+
+def test_up_serves_other_commands_and_ctrl_c_stops_all(fresh: Project) -> None:
+    load(fresh)
+    up = fresh.start("up")
+    urls = [up.read_line_with(name) for name in ("DATABASE_URL=", "REDIS_URL=")]
+    assert all(line.startswith("export ") for line in urls)
+    assert "2 worker processes" in up.read_line_with("ready")
+    workers = _workers(fresh)
+    (run,) = fresh.evaluate("hybrid")
+    assert run["verdict"] == "baseline"
+    state = fresh.json("status")
+    assert [worker["pid"] for worker in state["workers"]] == [workers[0].pid]
+    assert state["postgres"]
+    assert state["valkey"]
+    assert any(user["label"].endswith(" up") for user in state["users"])
+    assert _workers(fresh) == workers
+    doctor = {finding["part"]: finding for finding in fresh.json_rows("doctor")}
+    assert doctor["workers"]["health"] == "ok"
+    assert {finding["health"] for finding in doctor.values()} == {"ok"}
+    up.press_ctrl_c()
+    assert up.finish().code == 0
+    assert fresh.processes() == []
+    state = fresh.json("status")
+    assert (state["postgres"], state["valkey"], state["workers"]) == (None, None, [])
+
+
+def test_a_worker_killed_in_the_middle_changes_no_number(servers: Servers) -> None:
+    environment = {"RECALLWATCH_EVAL__SHARD_SIZE": "20", "RECALLWATCH_QUEUE__LEASE": "5"}
+    with standing_project(servers, environment) as project:
+        project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
+        many = [
+            question | {"question": f"{question['question']} Asked for the {n}th time."}
+            for question in guides.questions() for n in range(30)
+        ]  # fmt: skip
+        project.run("golden", "import", project.write("golden.jsonl", many))
+        command = project.start("eval", "--strategy", "vector", "--json")
+        wait_until(lambda: 3 <= _shards_done(project) <= 150)
+        for process in _workers(project):
+            process.kill()
+        ended = command.finish()
+        assert ended.code == 0, ended
+        first, second = (
+            project.json("runs", "show", 1), project.evaluate("vector")[0]
+        )  # fmt: skip
+        assert (first["scored"], first["failed"]) == (3600, 0)
+        assert first["metrics"] == second["metrics"]
+        assert {change["difference"] for change in second["comparison"]["changes"]} == {0}
+
+
+def test_doctor_says_what_is_missing_and_status_starts_nothing(fresh: Project) -> None:
+    state = fresh.json("status")
+    assert (state["postgres"], state["valkey"]) == (None, None)
+    assert not fresh.state.exists()
+    found = {finding["part"]: finding for finding in fresh.json_rows("doctor", code=3)}
+    assert found["corpus"]["health"] == "fault"
+    assert "recallwatch corpus load" in found["corpus"]["seen"]
+    assert {part for part, finding in found.items() if finding["health"] == "fault"} == {"corpus"}
+    assert found["golden sets"]["advice"] == "run: recallwatch golden import FILE"
+
+
+def _workers(project: Project) -> list[psutil.Process]:
+    """Return the leading process of each worker, not its pool."""
+    found = [process for process in project.processes() if "workers.app" in process.cmdline()]
+    return [process for process in found if process.ppid() not in {other.pid for other in found}]
+
+
+def _shards_done(project: Project) -> int:
+    with psycopg.connect(project.environment["DATABASE_URL"]) as database:
+        row = database.execute(
+            "SELECT count(*) FROM recallwatch.shard WHERE state = 'done'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,133 @@
+"""A fault of our own database is one clear line of our own, whoever meets it first."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from db import golden
+from db.session import Database, driver_connection, server_version, try_lock
+from pipeline.errors import PermanentError, TransientError
+from pipeline.types import Question
+from tests.integration.db.building import SET, execute, fetch, questions
+
+KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+
+
+def kill_others(db: Database) -> None:
+    """End every other connection to the database, as a restart of the server does."""
+    execute(db, f"{KILL} AND datname = current_database()")
+
+
+def test_a_server_that_is_not_there_is_transient(db: Database) -> None:
+    nowhere = db.url.update_query_dict({"host": "/nowhere"})
+
+    with (
+        pytest.raises(TransientError, match=r"^database /nowhere/t_\w+: .*nowhere") as caught,
+        Database(nowhere.render_as_string()).begin() as session,
+    ):
+        session.execute(text("SELECT 1"))
+
+    assert "\n" not in str(caught.value)
+
+
+def test_a_password_is_never_shown() -> None:
+    database = Database("postgresql://user:canary@127.0.0.1:1/app")
+
+    with pytest.raises(TransientError) as caught, database.connect():
+        pass
+
+    assert "canary" not in f"{caught.value} {database.name}"
+    assert database.name == "127.0.0.1/app"
+
+
+def test_a_connection_lost_in_a_statement_is_transient(db: Database) -> None:
+    def lose() -> None:
+        with db.begin() as session:
+            session.execute(text("SELECT 1"))
+            kill_others(db)
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(TransientError):
+        lose()
+
+
+def test_a_connection_lost_in_a_copy_is_transient(db: Database) -> None:
+    def file() -> Iterator[Question]:
+        yield from questions(1)
+        kill_others(db)
+        # More than the client buffers, so that it meets the closed connection.
+        for number in range(100):
+            yield Question(text=f"{number} " + "x" * 100_000, expected={"d:0": 1})
+
+    with (
+        pytest.raises(TransientError, match=f"^database .*{db.url.database}: ") as caught,
+        db.begin() as session,
+    ):
+        golden.import_questions(session, SET, file())
+
+    assert "\n" not in str(caught.value)
+    assert fetch(db, "SELECT * FROM recallwatch.question") == []
+
+
+def test_missing_tables_say_which_command_makes_them(database: str) -> None:
+    empty = Database(database, pooled=False)
+
+    with pytest.raises(PermanentError, match="run: recallwatch migrate"), empty.begin() as session:
+        golden.sets(session)
+
+
+def test_a_role_without_the_right_is_told_so(db: Database) -> None:
+    role = f"reader_of_{db.url.database}"
+    execute(db, f"CREATE ROLE {role} LOGIN")
+    reader = Database(db.url.set(username=role).render_as_string(), pooled=False)
+
+    with (
+        pytest.raises(PermanentError, match="permission denied for schema recallwatch; grant"),
+        reader.begin() as session,
+    ):
+        golden.sets(session)
+
+    execute(db, f"DROP ROLE {role}")
+
+
+def test_what_our_own_code_does_wrong_is_not_dressed_up(db: Database) -> None:
+    with pytest.raises(IntegrityError):
+        execute(db, "INSERT INTO recallwatch.judgment VALUES (1, 'd:0', 1)")
+
+
+def test_an_error_undoes_the_transaction(db: Database) -> None:
+    def half() -> None:
+        with db.begin() as session:
+            golden.import_questions(session, SET, questions(1))
+            raise KeyError("half-way")
+
+    with pytest.raises(KeyError):
+        half()
+
+    assert fetch(db, "SELECT * FROM recallwatch.question") == []
+
+
+def test_a_pooled_connection_that_the_server_closed_is_replaced(url: str) -> None:
+    pooled = Database(url)
+    execute(pooled, "SELECT 1")
+    kill_others(Database(url, pooled=False))
+
+    execute(pooled, "SELECT 1")
+    pooled.close()
+
+
+def test_a_lock_is_had_by_one_until_its_transaction_ends(db: Database) -> None:
+    with db.begin() as first:
+        assert try_lock(first, 7)
+        with db.begin() as second:
+            assert not try_lock(second, 7)
+    with db.begin() as third:
+        assert try_lock(third, 7)
+
+
+def test_the_servers_version_is_known(db: Database) -> None:
+    assert server_version(db) >= 15
+    with db.connect() as connection:
+        assert driver_connection(connection).info.dbname == db.url.database

@@ -1,0 +1,217 @@
+"""The state says what is to be done when a message was lost, and who does it does it once."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from pydantic import SecretStr
+from redis import Redis
+
+from db.session import Database, try_lock
+from pipeline.errors import TransientError
+from pipeline.settings import Settings
+from tests.integration.db.building import (
+    claimed,
+    execute,
+    expire,
+    fetch,
+    import_set,
+    questions,
+    run_of,
+    scored,
+    start_run,
+    store,
+    store_all,
+    together,
+)
+from tests.integration.workers.conftest import Opener
+from tests.integration.workers.working import NOWHERE, Bell
+from workers.context import Context
+from workers.doorbell import EVALUATE_SHARD, REDUCE_RUN
+from workers.sweeping import LOCK, Swept, sweep
+
+pytestmark = pytest.mark.usefixtures("bell")
+
+NOTHING = Swept(failed=[], rung=[], reduced=[])
+
+
+@pytest.fixture
+def run(db: Database) -> int:
+    """Start a run of two shards an hour ago; no message of it is left."""
+    import_set(db, questions(4), "four")
+    run_id = start_run(db, set_name="four", shard_size=2)
+    execute(db, "UPDATE recallwatch.run SET created_at = now() - interval '1 hour'")
+    return run_id
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Redis]:
+    assert settings.redis_url is not None
+    with Redis.from_url(settings.redis_url.get_secret_value()) as client:
+        yield client
+
+
+def finish_shards(db: Database, run_id: int) -> None:
+    store_all(db, run_id, [scored(position) for position in range(4)])
+
+
+def test_without_runs_there_is_nothing_to_do(ctx: Context, bell: Bell) -> None:
+    assert sweep(ctx) == NOTHING
+    assert bell.messages == []
+
+
+def test_a_forgotten_shard_is_rung_and_then_not_for_a_while(
+    ctx: Context, bell: Bell, run: int
+) -> None:
+    assert sweep(ctx) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+    assert bell.take() == [(EVALUATE_SHARD, (run, 0)), (EVALUATE_SHARD, (run, 1))]
+
+    assert sweep(ctx) == NOTHING
+    assert bell.messages == []
+
+
+def test_a_shard_is_not_rung_while_a_message_waits_in_a_queue(
+    ctx: Context, run: int, client: Redis
+) -> None:
+    for queue in ("embedding", "evaluation"):
+        client.rpush(queue, "{}")
+        assert sweep(ctx) == NOTHING
+        client.delete(queue)
+    client.rpush("default", "{}")
+
+    assert sweep(ctx) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+
+
+@pytest.mark.usefixtures("run")
+def test_a_young_run_is_left_to_its_own_messages(ctx: Context) -> None:
+    execute(ctx.database, "UPDATE recallwatch.run SET created_at = now()")
+
+    assert sweep(ctx, quiet=10) == NOTHING
+
+
+def test_a_shard_whose_worker_died_is_rung(ctx: Context, run: int) -> None:
+    claimed(ctx.database, run, 0)
+    claimed(ctx.database, run, 1)
+    assert sweep(ctx) == NOTHING
+
+    expire(ctx.database, run, 1)
+    assert sweep(ctx) == Swept(failed=[], rung=[(run, 1)], reduced=[])
+
+
+def test_a_finished_run_is_rung_for_the_reducer_until_it_is_reduced(
+    ctx: Context, bell: Bell, run: int
+) -> None:
+    finish_shards(ctx.database, run)
+
+    assert sweep(ctx) == Swept(failed=[], rung=[], reduced=[run])
+    bell.work(ctx)
+
+    assert run_of(ctx.database, run).status == "completed"
+    assert sweep(ctx) == NOTHING
+
+
+def test_a_run_past_its_deadline_is_failed(ctx: Context, run: int) -> None:
+    execute(ctx.database, "UPDATE recallwatch.run SET deadline_at = now() - interval '1 s'")
+
+    assert sweep(ctx) == Swept(failed=[run], rung=[], reduced=[])
+
+    ended = run_of(ctx.database, run)
+    assert (ended.status, ended.verdict) == ("failed", "unmeasured")
+    assert ended.reasons == ["not finished by its deadline ([queue] deadline)"]
+    assert fetch(ctx.database, "SELECT DISTINCT state FROM recallwatch.shard") == ["failed"]
+
+
+def test_a_run_with_a_shard_out_of_attempts_is_failed_with_the_last_error(
+    ctx: Context, run: int
+) -> None:
+    execute(
+        ctx.database,
+        "UPDATE recallwatch.shard SET attempts = 3, error = '503', next_at = now()"
+        " WHERE number = 1",
+    )
+
+    assert sweep(ctx) == Swept(failed=[run], rung=[], reduced=[])
+    assert run_of(ctx.database, run).reasons == ["shard 1 failed 3 times: 503"]
+
+
+def test_a_run_that_is_late_and_out_of_attempts_is_failed_once(ctx: Context, run: int) -> None:
+    execute(ctx.database, "UPDATE recallwatch.run SET deadline_at = now()")
+    execute(ctx.database, "UPDATE recallwatch.shard SET attempts = 3, error = '503'")
+
+    assert sweep(ctx) == Swept(failed=[run], rung=[], reduced=[])
+    assert run_of(ctx.database, run).reasons == ["shard 0 failed 3 times: 503"]
+
+
+def test_a_run_that_was_measured_in_time_is_reduced_though_late(ctx: Context, run: int) -> None:
+    finish_shards(ctx.database, run)
+    execute(ctx.database, "UPDATE recallwatch.run SET deadline_at = now() + interval '1 hour'")
+
+    swept = sweep(ctx)
+
+    assert swept is not None
+    assert (swept.failed, swept.reduced) == ([], [run])
+
+
+@pytest.mark.usefixtures("run")
+def test_a_sweep_leaves_the_work_to_the_one_that_has_the_lock(ctx: Context, bell: Bell) -> None:
+    with ctx.database.begin() as session:
+        assert try_lock(session, LOCK)
+        assert sweep(ctx) is None
+    assert bell.messages == []
+
+    assert sweep(ctx) is not None
+
+
+def test_sweeps_at_once_ring_each_shard_once(open_context: Opener, bell: Bell, run: int) -> None:
+    contexts = [open_context() for _ in range(3)]
+
+    together(*[partial(sweep, context) for context in contexts])
+
+    assert sorted(bell.messages) == [(EVALUATE_SHARD, (run, 0)), (EVALUATE_SHARD, (run, 1))]
+
+
+def test_a_broker_that_is_down_is_said_and_rings_nothing(
+    open_context: Opener, bell: Bell, run: int
+) -> None:
+    without = open_context(redis_url=SecretStr(NOWHERE))
+
+    with pytest.raises(TransientError, match="the queue does not answer"):
+        sweep(without)
+
+    assert bell.messages == []
+    assert sweep(open_context()) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+
+
+def test_a_broker_that_is_down_does_not_keep_a_run_alive_past_its_deadline(
+    open_context: Opener, run: int
+) -> None:
+    without = open_context(redis_url=SecretStr(NOWHERE))
+    execute(without.database, "UPDATE recallwatch.run SET deadline_at = now()")
+
+    with pytest.raises(TransientError):
+        sweep(without)
+
+    assert run_of(without.database, run).status == "failed"
+
+
+def test_what_is_rung_and_cannot_be_sent_is_rung_again(
+    ctx: Context, bell: Bell, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TransientError("the queue does not answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("workers.doorbell._ring", refuse)
+        with pytest.raises(TransientError):
+            sweep(ctx, quiet=0)
+
+    assert sweep(ctx, quiet=0) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+
+
+def test_runs_that_are_at_work_are_left_alone(ctx: Context, bell: Bell, run: int) -> None:
+    hold = claimed(ctx.database, run, 0)
+    store(ctx.database, hold, [scored(0), scored(1)])
+    claimed(ctx.database, run, 1)
+
+    assert sweep(ctx, quiet=0) == NOTHING
+    assert REDUCE_RUN not in [task for task, _ in bell.messages]

@@ -1,0 +1,82 @@
+"""A worker in this process: messages are kept in a list and worked on when a test says so."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from db import results, runs
+from db.models import Run
+from workers.context import Context
+from workers.doorbell import EMBED_SHARD, EVALUATE_SHARD, REDUCE_RUN
+from workers.embedding import embed
+from workers.enqueue import Request, StartedBatch, start
+from workers.evaluation import evaluate
+from workers.reducing import reduce
+from workers.sweeping import sweep
+
+DIMENSIONS = 64
+
+NOWHERE = "unix:///nowhere/redis.sock?db=0"
+
+Message = tuple[str, tuple[int, ...]]
+
+TASKS: Mapping[str, Callable[..., object]] = {
+    EMBED_SHARD: embed,
+    EVALUATE_SHARD: evaluate,
+    REDUCE_RUN: reduce,
+}
+
+
+class Bell:
+    """The messages that were rung and not worked on yet, in order: task and arguments."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def ring(self, task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:  # noqa: ARG002 - _ring's signature
+        self.messages += [(task, tuple(arguments)) for arguments in messages]
+
+    def take(self) -> list[Message]:
+        taken, self.messages = self.messages, []
+        return taken
+
+    def work(self, ctx: Context) -> None:
+        """Work on messages, and on those they lead to, until there are none."""
+        while self.messages:
+            task, arguments = self.messages.pop(0)
+            TASKS[task](ctx, *arguments)
+
+
+def start_runs(ctx: Context, *strategies: str) -> StartedBatch:
+    return start(ctx, Request(strategies=strategies or None))
+
+
+def finish_runs(ctx: Context, bell: Bell, *strategies: str) -> list[Run]:
+    """Start a batch and work until it is finished; return its runs."""
+    started = start_runs(ctx, *strategies)
+    bell.work(ctx)
+    return [run_of(ctx, run_id) for run_id in started.run_ids]
+
+
+def finish_by_sweeping(ctx: Context, bell: Bell) -> None:
+    """Let sweeps find what to do until there is nothing left."""
+    while True:
+        swept = sweep(ctx, quiet=0)
+        assert swept is not None
+        if not (swept.failed or swept.rung or swept.reduced):
+            return
+        bell.work(ctx)
+
+
+def run_of(ctx: Context, run_id: int) -> Run:
+    with ctx.database.begin() as session:
+        return runs.get(session, run_id).run
+
+
+def rows_of(ctx: Context, run_id: int) -> Sequence[tuple[Any, ...]]:
+    """Return all that was measured of each question, in order."""
+    with ctx.database.begin() as session:
+        return [
+            (row.position, row.outcome, row.retrieved, row.scores, row.measured, row.first_rank,
+             row.missing, row.error)
+            for row in results.details(session, run_id)
+        ]  # fmt: skip
