@@ -11,7 +11,8 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 @click.command(
     epilog=examples(
-        "recallwatch completion bash > ~/.local/share/bash-completion/completions/recallwatch",
+        "recallwatch completion bash \\",
+        "    > ~/.local/share/bash-completion/completions/recallwatch",
         "recallwatch completion zsh > ~/.zfunc/_recallwatch  # a folder in $fpath",
         "recallwatch completion fish > ~/.config/fish/completions/recallwatch.fish",
     )

@@ -100,12 +100,13 @@ def list_questions(
     as_json: bool,
 ) -> None:
     """List a set's questions, or the sets there are."""
+    name = set_name or context.settings.eval.set
     with open_servers(context) as opened, opened.work.database.begin() as session:
         if sets:
             _show_sets(context, stored.sets(session), as_json=as_json)
             return
         found = list(stored.questions(
-            session, set_name or context.settings.eval.set, category=category, tenant=tenant,
+            session, name, category=category, tenant=tenant,
             status=None if status == "all" else Status(status), limit=limit,
         ))  # fmt: skip
     if as_json:
@@ -117,7 +118,8 @@ def list_questions(
     ]  # fmt: skip
     rows = [[q.id, shorten(q.question.text), q.question.category, q.question.tenant,
              len(q.question.expected)] for q in found]  # fmt: skip
-    context.console.print(table(None, columns, rows) if rows else "no questions")
+    none = f"no such question in golden set {name}; see: recallwatch golden list --sets"
+    context.console.print(table(None, columns, rows) if rows else none)
 
 
 def _show_sets(context: Context, found: list[stored.SetSummary], *, as_json: bool) -> None:

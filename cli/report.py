@@ -199,7 +199,7 @@ def groups_table(run: Run, name: str, groups: dict[str, Any]) -> Table:
         *(Column(m, right=True) for m in metrics),
     ]
     rows = []
-    for group, values in groups.items():
+    for group, values in sorted(groups.items()):
         total = values["scored"] + values["failed"] + values["ineligible"]
         means = [values["metrics"].get(metric) for metric in metrics]
         shown = [None if mean is None else f"{mean:.4f}" for mean in means]

@@ -16,6 +16,7 @@ from cli.servers import open_servers
 from db import comparisons, results
 from db import runs as stored
 from db.models import Run
+from pipeline.errors import UsageError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -109,7 +110,9 @@ def show_run(
         groups = (found.run.by_category if by == "category" else found.run.by_tenant) or {}
         empty = f"no question of this run has a {by}"
         context.console.print(groups_table(found.run, by, groups) if groups else empty)
-    for title, rows in (("without a hit", missed), ("lost since the reference", gone)):
+    reference = found.run.compared_to
+    since = f"lost since run {reference}" if reference else "lost (no run to compare with)"
+    for title, rows in (("without a hit", missed), (since, gone)):
         if rows is not None:
             listed = misses_table(found.run, rows, title=title) if rows else f"{title}: none"
             context.console.print(listed)
@@ -157,6 +160,8 @@ def export_run(context: Context, run_id: int, output: str | None) -> None:
     """
     with open_servers(context) as opened, opened.work.database.begin() as session:
         run = stored.get(session, run_id).run
+        if run.status in stored.UNFINISHED:
+            raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
         with _writer(output) as stream:
             for row in results.details(session, run_id):
                 stream.write(to_json(result_record(run, row)) + "\n")

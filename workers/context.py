@@ -74,7 +74,7 @@ class Context:
                 url, autocommit=True, connect_timeout=10, application_name="recallwatch"
             )
         except psycopg.OperationalError as error:
-            reason = str(error).strip().splitlines()[-1]
+            reason = str(error).strip().partition("\n")[0]
             raise TransientError(f"the corpus database does not answer: {reason}") from error
 
     def corpus_table(self, corpus: CorpusSettings | None = None) -> CorpusTable:

@@ -126,5 +126,5 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
 def _until(date: str) -> float:
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError):
         return math.nan

@@ -15,12 +15,14 @@ from pipeline.alerts import wording
 from pipeline.alerts.message import Alert
 from pipeline.safe_text import clean
 
-MOST_BLOCKS = 50
 LONGEST_SECTION = 3000
 LONGEST_HEADER = 150
 MOST_FIELDS = 10
 LONGEST_FIELD = 2000
-"""Slack's limits, in characters of the text as it is sent (after escaping)."""
+"""Slack's limits, in characters of the text as it is sent (after escaping).
+
+The one of 50 blocks a message needs no guard: there are ten here at most.
+"""
 
 LONGEST_LINE = 500
 """Characters of a line, so that one long question does not push out the others."""

@@ -134,6 +134,7 @@ def test_a_set_that_does_not_exist_cannot_be_evaluated_nor_exported(loaded: Proj
     complaint = loaded.fails("golden", "export", "--set", "absent", "--output", kept)
     assert_holds(complaint, ["'absent'", "recallwatch golden list --sets"])
     assert kept.read_text() == GOOD_QUESTION
+    assert "golden set absent" in loaded.run("golden", "list", "--set", "absent").out
 
 
 def test_a_set_of_another_corpus_is_refused_with_an_example(loaded: Project) -> None:

@@ -188,6 +188,7 @@ def test_runs_that_found_no_queue_or_no_worker_go_on_when_there_is_one(
         vector, fulltext = project.json_rows("runs", "list")
         assert [vector["status"], fulltext["status"]] == ["queued", "queued"]
         assert f"run {vector['id']} " in complaint
+        assert "queued" in project.fails("runs", "export", vector["id"])
         with project.worker():
             (run,) = project.evaluate("vector", options=["--no-start"])
             project.wait_for_run(fulltext["id"])

@@ -1,7 +1,10 @@
 """Commands that share one stack, are interrupted, or lose their worker."""
 
+import json
+
 import psutil
 import psycopg
+import pytest
 
 from cli.embedded.stack import Servers
 from tests.acceptance import guides
@@ -78,21 +81,21 @@ def test_a_worker_killed_in_the_middle_changes_no_number(servers: Servers) -> No
         project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
         many = [
             question | {"question": f"{question['question']} Asked for the {n}th time."}
-            for question in guides.questions() for n in range(30)
+            for question in guides.questions() for n in range(10)
         ]  # fmt: skip
         project.run("golden", "import", project.write("golden.jsonl", many))
         command = project.start("eval", "--strategy", "vector", "--json")
-        wait_until(lambda: 3 <= _shards_done(project) <= 150)
+        wait_until(lambda: 3 <= _shards_done(project) <= 45)
         for process in _workers(project):
             process.kill()
         ended = command.finish()
         assert ended.code == 0, ended
-        first, second = (
-            project.json("runs", "show", 1), project.evaluate("vector")[0]
-        )  # fmt: skip
-        assert (first["scored"], first["failed"]) == (3600, 0)
-        assert first["metrics"] == second["metrics"]
-        assert {change["difference"] for change in second["comparison"]["changes"]} == {0}
+        (first,) = json.loads(ended.out)["runs"]
+        (second,) = project.evaluate("vector")
+        assert (first["scored"], first["failed"]) == (1200, 0)
+        # Shards are stored in another order, so the means are summed in another.
+        assert first["metrics"] == pytest.approx(second["metrics"], abs=1e-12)
+        assert (second["comparison"]["lost"], second["comparison"]["won"]) == (0, 0)
 
 
 def test_doctor_says_what_is_missing_and_status_starts_nothing(fresh: Project) -> None:

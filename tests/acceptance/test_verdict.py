@@ -151,6 +151,15 @@ def test_without_waiting_the_run_is_queued_and_its_verdict_is_there_later(loaded
     assert loaded.json("runs", "show", newest["id"])["verdict"] == "baseline"
 
 
+def test_runs_show_lists_what_was_lost_since_which_run(loaded: Project, spoiled: Spoiled) -> None:
+    regressed, first = spoiled.report["runs"][0], spoiled.before[0]
+    shown = loaded.run("runs", "show", regressed["id"], "--lost").out
+    assert f"lost since run {first['id']}" in shown
+    assert guides.THINGS[0] in shown
+    shown = loaded.run("runs", "show", first["id"], "--lost").out
+    assert "lost (no run to compare with): none" in shown
+
+
 def test_runs_show_gives_what_eval_gave(loaded: Project, spoiled: Spoiled) -> None:
     for run in spoiled.report["runs"]:
         assert loaded.json("runs", "show", run["id"]) == run

@@ -195,7 +195,7 @@ def test_a_broker_that_is_down_does_not_keep_a_run_alive_past_its_deadline(
 
 
 def test_what_is_rung_and_cannot_be_sent_is_rung_again(
-    ctx: Context, bell: Bell, run: int, monkeypatch: pytest.MonkeyPatch
+    ctx: Context, run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise TransientError("the queue does not answer")

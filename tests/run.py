@@ -1,0 +1,60 @@
+"""Run all tests, with coverage, on two processes: what `make test` runs after the linters.
+
+Options that are not ours are pytest's, and come last: `python -m tests.run -n 0 --no-cov FILE` is a
+quick run. Commands and worker processes that tests start are measured too; pyproject.toml says
+how, and how much must be covered.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+
+import pytest
+
+OPTIONS = (
+    # A worker that runs out of tests takes over half of what the other has left, in order, so
+    # that a module's fixtures are seldom made twice.
+    "-n=2", "--dist=worksteal",
+    "--cov", "--cov-report=term",
+    "--durations=10", "--durations-min=5",
+)  # fmt: skip
+
+
+class NothingSkipped:
+    """A pytest plugin: the run fails when a test was skipped."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Turn success into failure; a failure keeps its own exit code."""
+        if _skipped(session.config) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the tests; pytest's own summary gives the reasons."""
+        skipped = _skipped(terminalreporter.config)
+        if skipped:
+            terminalreporter.section("skipped, and none may be", red=True)
+            terminalreporter.write_line("\n".join(skipped))
+
+
+def _skipped(config: pytest.Config) -> list[str]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return [report.nodeid for report in reporter.stats.get("skipped", [])] if reporter else []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run pytest and return its exit code."""
+    parser = argparse.ArgumentParser("python -m tests.run", allow_abbrev=False)
+    parser.add_argument("--no-skips", action="store_true", help="fail when a test is skipped")
+    own, theirs = parser.parse_known_args(arguments)
+    plugins = [NothingSkipped()] if own.no_skips else []
+    # A folder of this run's own: every other run of pytest takes away the search permission of
+    # the usual one, and a PostgreSQL that runs for root under another account needs it.
+    with tempfile.TemporaryDirectory(prefix="recallwatch-") as folder:
+        options = [*OPTIONS, f"--basetemp={folder}/tests", *theirs]
+        return pytest.main(options, plugins)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
