@@ -16,7 +16,7 @@ CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
 # A password runs to the last @ of the authority, so that one with an @ in it does not show.
-_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s:/@\"']*:)[^\s/?#\"']*@", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(://[^\s:/@\"']*:)[^\s/?#\"']*@")
 _NAMED_PASSWORD = re.compile(r"\b(password=)[^\s&\"']+", re.IGNORECASE)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from celery.beat import PersistentScheduler
 
 from pipeline.settings import Settings
 from pipeline.settings_sources import Environment
@@ -19,6 +20,7 @@ from tests.unit.deployment.files import (
     read,
 )
 from workers.queues import QUEUES
+from workers.schedule import SWEEP_EVERY
 
 SERVICES: dict[str, dict[str, Any]] = compose()["services"]
 SERVERS = ("postgres", "valkey")
@@ -42,12 +44,9 @@ def words(name: str) -> list[str]:
 
 def celery_services(subcommand: str) -> dict[str, dict[str, Any]]:
     """Return service -> options of those that run `celery <subcommand>`."""
-    parsed = {name: celery_options(words(name)) for name in OURS if words_or_none(name) == "celery"}
+    started = [name for name in OURS if SERVICES[name].get("command", "").startswith("celery ")]
+    parsed = {name: celery_options(words(name)) for name in started}
     return {name: options for name, (found, options) in parsed.items() if found == subcommand}
-
-
-def words_or_none(name: str) -> str | None:
-    return words(name)[0] if "command" in SERVICES[name] else None
 
 
 def seconds(text: str) -> int:
@@ -122,10 +121,6 @@ def test_a_workers_check_asks_the_worker_in_the_same_container() -> None:
 
 
 def test_beat_counts_as_ill_only_after_it_has_missed_a_write_of_its_schedule() -> None:
-    from celery.beat import PersistentScheduler  # noqa: PLC0415 - loads all of Celery
-
-    from workers.schedule import SWEEP_EVERY  # noqa: PLC0415 - the same
-
     minutes = re.search(
         r'-name "beat-schedule\*" -mmin -(\d+) ', SERVICES["beat"]["healthcheck"]["test"]
     )
@@ -134,7 +129,7 @@ def test_beat_counts_as_ill_only_after_it_has_missed_a_write_of_its_schedule() -
 
 
 def test_a_worker_has_time_to_finish_its_longest_task_when_it_is_stopped() -> None:
-    from workers.app import _configuration  # noqa: PLC0415 - the same
+    from workers.app import _configuration  # noqa: PLC0415 - reads the settings when it is imported
 
     longest = _configuration(Settings())["task_time_limit"]
     for name in celery_services("worker"):
