@@ -16,7 +16,7 @@ from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.languages import available_text_configs, text_config
 from pipeline.corpus.reading import Chunk
 from pipeline.errors import InputError
-from pipeline.golden.text import is_blank
+from pipeline.text import is_blank
 from pipeline.types import Failure, FloatMatrix
 
 Embed = Callable[[Sequence[str]], tuple[FloatMatrix, Mapping[int, Failure]]]

@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from pipeline.errors import InputError
-from pipeline.golden.lines import read_lines
-from pipeline.golden.text import is_blank
+from pipeline.lines import read_lines
+from pipeline.text import is_blank
 from pipeline.types import make_key
 
 MAX_CHUNK_INDEX = 2**31 - 1

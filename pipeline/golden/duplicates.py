@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.golden.fingerprint import content_hash, item_hash
-from pipeline.golden.text import normalised, quoted
+from pipeline.text import normalised, quoted
 from pipeline.types import Question
 
 _EXAMPLES = 5

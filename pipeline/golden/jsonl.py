@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from pipeline.errors import InputError
-from pipeline.golden.lines import read_lines
 from pipeline.golden.record import question_from
-from pipeline.golden.text import described, quoted
+from pipeline.lines import read_lines
+from pipeline.text import described, quoted
 from pipeline.types import Kind, Question, Source
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from pipeline.errors import InputError
-from pipeline.golden.text import described, indexable, is_blank, quoted
+from pipeline.text import described, indexable, is_blank, quoted
 from pipeline.types import Kind, split_key
 
 _LARGEST_GRADE = 2**31 - 1

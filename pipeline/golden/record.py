@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pipeline.errors import InputError
 from pipeline.golden.judgments import judgments_from, kind_from
-from pipeline.golden.text import (
+from pipeline.text import (
     MAX_QUESTION_CHARACTERS,
     described,
     indexable,

@@ -1,5 +1,6 @@
 """A fault of our own database is one clear line of our own, whoever meets it first."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -69,6 +70,20 @@ def test_a_connection_lost_in_a_copy_is_transient(db: Database) -> None:
 
     assert "\n" not in str(caught.value)
     assert fetch(db, "SELECT * FROM recallwatch.question") == []
+
+
+def test_a_copy_that_the_server_cancels_is_transient(db: Database) -> None:
+    def slow_file() -> Iterator[Question]:
+        yield from questions(1)
+        time.sleep(0.3)
+
+    def import_slowly() -> None:
+        with db.begin() as session:
+            session.execute(text("SET LOCAL statement_timeout = '100ms'"))
+            golden.import_questions(session, SET, slow_file())
+
+    with pytest.raises(TransientError, match="canceling statement due to statement timeout"):
+        import_slowly()
 
 
 def test_missing_tables_say_which_command_makes_them(database: str) -> None:

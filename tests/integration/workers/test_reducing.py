@@ -80,6 +80,16 @@ def test_a_run_with_a_result_missing_is_left_alone(ctx: Context, db: Database, n
     assert record(db, run_id) == before
 
 
+def test_a_run_with_an_open_shard_is_left_alone_whatever_results_there_are(
+    ctx: Context, db: Database, name: str
+) -> None:
+    run_id = start_run(db, set_name=name)
+    store_all(db, run_id, [scored(p) for p in range(4)])
+    execute(db, "UPDATE recallwatch.shard SET state = 'leased', lease_until = now()")
+
+    assert not reduce(ctx, run_id)
+
+
 def test_a_run_that_does_not_exist_or_failed_is_left_alone(
     ctx: Context, db: Database, name: str
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.golden.lines import MAX_LINE_BYTES, read_lines
+from pipeline.lines import MAX_LINE_BYTES, read_lines
 
 LFS_POINTER = (
     b"version https://git-lfs.github.com/spec/v1\n"

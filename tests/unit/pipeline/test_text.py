@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given
 
-from pipeline.golden.text import is_blank, normalised
+from pipeline.text import is_blank, normalised
 from tests.unit.pipeline.golden.strategies import TEXT, VISIBLE_TEXT, patiently
 
 
