@@ -11,6 +11,8 @@ import psycopg
 import pytest
 
 from cli.embedded.stack import Servers, open_stack
+from db import migrate
+from db.session import Database
 from tests.acceptance.command import Project
 from tests.conftest import at_database
 
@@ -45,7 +47,7 @@ def standing_project(
     """
     with _fresh_folder() as folder, fresh_database(servers) as url:
         project = Project(folder, {"DATABASE_URL": url} | dict(environment or {}))
-        project.run("migrate")
+        migrate.upgrade(Database(url, pooled=False))
         with open_stack(project.state, postgres=False, valkey=True):
             yield project
 

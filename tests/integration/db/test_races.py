@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import text
 
 from db import results, runs, shards
 from db.models import Run
@@ -123,6 +124,7 @@ def test_a_shard_that_one_sweep_is_about_to_ring_is_not_due_for_another(
     execute(db, "UPDATE recallwatch.run SET created_at = now() - interval '1 hour'")
 
     with db.begin() as one, db.begin() as other:
+        other.execute(text("SET LOCAL lock_timeout = '1s'"))
         assert shards.due(one, quiet=60, limit=100) == [(run, 0), (run, 1)]
         assert shards.due(other, quiet=60, limit=100) == []
 
