@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.acceptance.command import Record
+from tests.acceptance.command import Project, Record
 
 THINGS = (
     "accordion", "bicycle", "canoe", "drill", "espresso machine", "freezer", "greenhouse",
@@ -52,3 +52,9 @@ def spoiled_chunks() -> list[Record]:
         chunk | {"embedding": vector.tolist()}
         for chunk, vector in zip(spoiled, vectors, strict=True)
     ]
+
+
+def load(project: Project) -> None:
+    """Load the corpus and import the golden set, as a user does."""
+    project.run("corpus", "load", project.write("chunks.jsonl", chunks()))
+    project.run("golden", "import", project.write("golden.jsonl", questions()))

@@ -26,13 +26,8 @@ def closed_port() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def loaded(project: Project) -> Project:
-    load(project)
+    guides.load(project)
     return project
-
-
-def load(project: Project) -> None:
-    project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
-    project.run("golden", "import", project.write("golden.jsonl", guides.questions()))
 
 
 @pytest.mark.parametrize("command", ["eval", "migrate"])
@@ -102,7 +97,7 @@ def embedding_elsewhere(servers: Servers, provider: OpenAIServer) -> Iterator[Pr
         "OPENAI_API_KEY": KEY,
     }
     with standing_project(servers, environment) as project:
-        load(project)
+        guides.load(project)
         yield project
 
 
@@ -177,7 +172,7 @@ def test_runs_that_found_no_queue_or_no_worker_go_on_when_there_is_one(
     servers: Servers, closed_port: int
 ) -> None:
     with standing_project(servers) as project:
-        load(project)
+        guides.load(project)
         dead = f"redis://127.0.0.1:{closed_port}/0"
         script = project.start_program("-c", START_BATCH, REDIS_URL=dead).finish()
         assert "does not answer" in script.out

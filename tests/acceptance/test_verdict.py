@@ -16,8 +16,7 @@ from tests.acceptance.command import Finished, Project, Record
 def loaded(project: Project) -> Project:
     """Give the project with corpus and golden set."""
     project.write_settings('[strategies.vector-exact]\nkind = "vector"\nexact = true\n')
-    project.run("corpus", "load", project.write("chunks.jsonl", guides.chunks()))
-    project.run("golden", "import", project.write("golden.jsonl", guides.questions()))
+    guides.load(project)
     return project
 
 

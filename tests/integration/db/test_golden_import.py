@@ -216,17 +216,17 @@ def test_two_imports_at_once_leave_one_question_of_each(db: Database) -> None:
     assert active(db) == many
 
 
-def test_a_large_set_is_imported_again_in_time_that_grows_with_it_only(db: Database) -> None:
+def test_a_large_set_is_imported_again_in_time_that_grows_with_it_only(own_db: Database) -> None:
     many = questions(5000)
-    import_set(db, many)
+    import_set(own_db, many)
 
     # Where every pair was compared a statement took six seconds, and at 50,000 six minutes.
-    execute(db, f"ALTER DATABASE {db.url.database} SET statement_timeout = '2s'")
-    db.close()
+    execute(own_db, f"ALTER DATABASE {own_db.url.database} SET statement_timeout = '2s'")
+    own_db.close()
     corrected = [replace(question, expected={"x:0": 1}) for question in many]
 
-    assert import_set(db, corrected).retired == 5000
-    assert import_set(db, corrected).unchanged == 5000
+    assert import_set(own_db, corrected).retired == 5000
+    assert import_set(own_db, corrected).unchanged == 5000
 
 
 @on_a_database

@@ -67,19 +67,19 @@ def test_upgrades_that_start_together_run_once(empty: Database) -> None:
     assert fetch(empty, "SELECT version_num FROM recallwatch.alembic_version") == [migrate.head()]
 
 
-def test_down_to_nothing_and_up_again(db: Database) -> None:
+def test_down_to_nothing_and_up_again(own_db: Database) -> None:
     def downgrade(connection: Connection) -> None:
         command.downgrade(migrate._config(connection), "base")
 
-    with db.connect() as connection:
+    with own_db.connect() as connection:
         downgrade(connection)
     left = fetch(
-        db, "SELECT relname FROM pg_class WHERE relnamespace = 'recallwatch'::regnamespace"
+        own_db, "SELECT relname FROM pg_class WHERE relnamespace = 'recallwatch'::regnamespace"
     )
-    migrate.upgrade(db)
+    migrate.upgrade(own_db)
 
     assert [name for name in left if not name.startswith("alembic_version")] == []
-    assert migrate.current(db) == migrate.head()
+    assert migrate.current(own_db) == migrate.head()
 
 
 def test_alembic_finds_no_difference_between_models_and_migrations(db: Database) -> None:
@@ -129,13 +129,13 @@ def test_an_upgrade_gives_up_waiting_for_a_lock(
     assert migrate.current(empty) == migrate.head()
 
 
-def test_tables_of_a_newer_version_are_left_alone(db: Database) -> None:
-    execute(db, "UPDATE recallwatch.alembic_version SET version_num = '9999'")
+def test_tables_of_a_newer_version_are_left_alone(own_db: Database) -> None:
+    execute(own_db, "UPDATE recallwatch.alembic_version SET version_num = '9999'")
 
     with pytest.raises(PermanentError, match=r"newer recallwatch.*9999"):
-        migrate.upgrade(db)
+        migrate.upgrade(own_db)
 
-    assert migrate.current(db) == "9999"
+    assert migrate.current(own_db) == "9999"
 
 
 def test_the_checkout_may_lie_in_a_folder_with_a_percent_sign(

@@ -93,10 +93,10 @@ def test_missing_tables_say_which_command_makes_them(database: str) -> None:
         golden.sets(session)
 
 
-def test_a_role_without_the_right_is_told_so(db: Database) -> None:
-    role = f"reader_of_{db.url.database}"
-    execute(db, f"CREATE ROLE {role} LOGIN")
-    reader = Database(db.url.set(username=role).render_as_string(), pooled=False)
+def test_a_role_without_the_right_is_told_so(own_db: Database) -> None:
+    role = f"reader_of_{own_db.url.database}"
+    execute(own_db, f"CREATE ROLE {role} LOGIN")
+    reader = Database(own_db.url.set(username=role).render_as_string(), pooled=False)
 
     with (
         pytest.raises(PermanentError, match="permission denied for schema recallwatch; grant"),
@@ -104,7 +104,7 @@ def test_a_role_without_the_right_is_told_so(db: Database) -> None:
     ):
         golden.sets(session)
 
-    execute(db, f"DROP ROLE {role}")
+    execute(own_db, f"DROP ROLE {role}")
 
 
 def test_what_our_own_code_does_wrong_is_not_dressed_up(db: Database) -> None:

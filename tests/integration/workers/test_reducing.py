@@ -39,6 +39,12 @@ LABELS = st.sampled_from([None, "a", "b", "c"])
 
 
 @pytest.fixture
+def url(emptied_url: str) -> str:
+    """Give the URL of a database without a corpus: nothing here looks at one."""
+    return emptied_url
+
+
+@pytest.fixture
 def name(db: Database) -> str:
     """Give the name of a golden set of four questions."""
     import_set(db, questions(4), "four")

@@ -36,6 +36,12 @@ NOTHING = Swept(failed=[], rung=[], reduced=[])
 
 
 @pytest.fixture
+def url(emptied_url: str) -> str:
+    """Give the URL of a database without a corpus: nothing here looks at one."""
+    return emptied_url
+
+
+@pytest.fixture
 def run(db: Database) -> int:
     """Start a run of two shards an hour ago; no message of it is left."""
     import_set(db, questions(4), "four")
