@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from cli.context import Context
 from cli.embedded.stack import Stack, open_stack
-from pipeline.errors import PermanentError
+from pipeline.errors import UsageError
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def open_servers(context: Context) -> Iterator[Opened]:
             if stack.servers.database_url is not None:
                 migrate.upgrade(work.database)
             elif migrate.current(work.database) != migrate.head():
-                raise PermanentError(
+                raise UsageError(
                     f"database {work.database.name} is not at this version's tables; run:"
                     " recallwatch migrate"
                 )

@@ -9,11 +9,10 @@ import structlog
 from cli.output import progress
 from db import runs
 from db.runs import Progress
-from pipeline.errors import TransientError, UnmeasuredError
+from pipeline.errors import TransientError, UnmeasuredError, UsageError
 from pipeline.types import RunStatus
 from workers.context import Context
 from workers.presence import answering
-from workers.queues import QUEUES
 from workers.sweeping import sweep
 
 log = structlog.get_logger(__name__)
@@ -43,9 +42,15 @@ class Waiter:
     def wait(self, description: str) -> None:
         """Return when every run is finished.
 
-        Raises UnmeasuredError after `timeout` seconds, or when no worker is there: the runs stay
-        queued and go on when one comes.
+        Raises UnmeasuredError after `timeout` seconds or when the database is lost, UsageError
+        when no worker is there: the runs stay queued and go on when one comes.
         """
+        try:
+            self._follow(description)
+        except TransientError as error:
+            raise UnmeasuredError(f"{error} {self._left()}") from error
+
+    def _follow(self, description: str) -> None:
         with progress(description, None) as bar:
             while True:
                 with self.ctx.database.begin() as session:
@@ -69,10 +74,10 @@ class Waiter:
 
     def _ask_for_workers(self, seen: Sequence[Progress]) -> None:
         if self.revive is None and not any(p.claimed for p in seen) and not answering():
-            raise UnmeasuredError(
+            raise UsageError(
                 f"no worker took a shard in {NOBODY_AFTER:g} seconds and none answers; start one"
-                " (recallwatch up, or: celery -A workers.app worker --queues"
-                f" {','.join(QUEUES)}), or leave out --no-start; {self._left()}"
+                " (recallwatch up, or: celery -A workers.app worker), or leave out --no-start;"
+                f" {self._left()}"
             )
 
     def _sweep(self) -> None:

@@ -86,7 +86,12 @@ class Database:
                 f"database {self.name}: {reason}; grant it to the role in DATABASE_URL"
             )
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
-            return TransientError(f"database {self.name}: {reason}")
+            if cause.sqlstate is not None:
+                return TransientError(f"database {self.name}: {reason}")
+            return TransientError(
+                f"database {self.name} does not answer ({reason}): is it running, and is"
+                " DATABASE_URL right?"
+            )
         return None
 
 

@@ -6,7 +6,8 @@ to do. Vendor errors (psycopg, redis, openai, httpx) are mapped to these where t
 The class says what the caller may do about it:
 
 * `UsageError` and its kin: a person has to change something. Never retried. Exit code 2.
-* `TransientError`: the same call may work later. Retried within bounds. Exit code 3 in the end.
+* `TransientError`: the same call may work later. Retried within bounds. When a command meets it
+  there is a server to start or an address to correct: exit code 2.
 * `PermanentError`: the outside said no for good (bad key, no quota, missing column). Never
   retried; it fails the run, which is then unmeasured. Exit code 3.
 """
@@ -43,6 +44,8 @@ class TransientError(RecallwatchError):
 
     `retry_after` is the number of seconds the server asked for, where it said so.
     """
+
+    exit_code = 2
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)

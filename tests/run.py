@@ -6,6 +6,7 @@ how, and how much must be covered.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-skips", action="store_true", help="fail when a test is skipped")
     own, theirs = parser.parse_known_args(arguments)
     plugins = [NothingSkipped()] if own.no_skips else []
+    # What a shell starts in the background ignores Ctrl-C, and so would the commands under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # A folder of this run's own: every other run of pytest takes away the search permission of
     # the usual one, and a PostgreSQL that runs for root under another account needs it.
     with tempfile.TemporaryDirectory(prefix="recallwatch-") as folder:

@@ -14,6 +14,7 @@ from celery.signals import beat_init, celeryd_init, setup_logging
 from pipeline.log import configure
 from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
+from workers.queues import QUEUES
 from workers.schedule import beat_schedule
 
 TASK_MODULES = (
@@ -70,6 +71,8 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         # Without the bound, a task that kills its process would loop for ever.
         "task_retry_on_worker_lost": True,
         "task_annotations": {"*": {"max_retries": 2, "default_retry_delay": 1}},
+        # Named here, so that a worker without --queues takes all of them.
+        "task_queues": {name: {} for name in QUEUES},
         "task_default_queue": "default",
         "task_soft_time_limit": lease,
         "task_time_limit": time_limit,
@@ -87,8 +90,6 @@ _settings = load_settings().settings
 
 app = Celery("recallwatch", include=TASK_MODULES)
 app.conf.update(_configuration(_settings))
-app.conf.task_queues = None
-app.conf.task_create_missing_queues = True
 
 
 @celeryd_init.connect

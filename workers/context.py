@@ -75,19 +75,27 @@ class Context:
             )
         except psycopg.OperationalError as error:
             reason = str(error).strip().partition("\n")[0]
-            raise TransientError(f"the corpus database does not answer: {reason}") from error
+            raise TransientError(
+                f"the corpus database does not answer ({reason}): is it running, and is CORPUS_URL"
+                " (or DATABASE_URL) right?"
+            ) from error
 
     def corpus_table(self, corpus: CorpusSettings | None = None) -> CorpusTable:
         """Return the corpus table as the catalog has it now; raises CorpusError."""
         return describe(self.corpus(), corpus or self.settings.corpus)
 
-    def embedder(self, embedding: EmbeddingSettings | None = None) -> CachedEmbedder:
-        """Return the embedder for these settings, behind the cache."""
+    def embedder(
+        self, embedding: EmbeddingSettings | None = None, dimensions: int | None = None
+    ) -> CachedEmbedder:
+        """Return the embedder for these settings, behind the cache.
+
+        `dimensions` is the length of the corpus's vectors, for a model that may give any.
+        """
         wanted = embedding or self.settings.embedding
-        key = wanted.model_dump_json()
+        key = f"{wanted.model_dump_json()} {dimensions}"
         if key not in self._embedders:
             self._embedders[key] = build_cached_embedder(
-                wanted, self.settings.openai_api_key, self.redis
+                wanted, self.settings.openai_api_key, self.redis, dimensions
             )
         return self._embedders[key]
 

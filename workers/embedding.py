@@ -6,6 +6,7 @@ import time
 import structlog
 
 from db import golden, runs, shards
+from db.models import Run
 from db.session import Session
 from pipeline.embedding.cached import CachedEmbedder, Stats
 from pipeline.errors import RecallwatchError, TransientError
@@ -38,9 +39,9 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
             positions = shards.hold_for_embedding(session, batch_id, number, lease=lease)
             if positions is None:
                 return
-            texts, embedding = _load(session, batch_id, positions)
+            run, texts = _load(session, batch_id, positions)
         try:
-            spent = _warm(ctx.embedder(embedding), texts)
+            spent = _warm(_embedder(ctx, run), texts)
         except TransientError as error:
             _postpone(ctx, batch_id, number, error)
         except RecallwatchError as error:
@@ -67,13 +68,16 @@ def _warm(embedder: CachedEmbedder, texts: list[str]) -> dict[str, float]:
     }
 
 
-def _load(
-    session: Session, batch_id: int, positions: tuple[int, int]
-) -> tuple[list[str], EmbeddingSettings]:
+def _load(session: Session, batch_id: int, positions: tuple[int, int]) -> tuple[Run, list[str]]:
+    """Return one run of those that need the vectors, all alike in this, and the texts."""
     run = next(run for run in runs.of_batch(session, batch_id) if run.needs_vectors)
     version_id = runs.get(session, run.id).version.id
-    texts = [item.text for item in golden.items(session, version_id, *positions)]
-    return texts, EmbeddingSettings.model_validate(run.settings["embedding"])
+    return run, [item.text for item in golden.items(session, version_id, *positions)]
+
+
+def _embedder(ctx: Context, run: Run) -> CachedEmbedder:
+    embedding = EmbeddingSettings.model_validate(run.settings["embedding"])
+    return ctx.embedder(embedding, run.corpus_fingerprint["dimension"])
 
 
 def _postpone(ctx: Context, batch_id: int, number: int, error: TransientError) -> None:

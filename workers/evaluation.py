@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from db import golden, results, runs, shards
 from db.models import GoldenItem, Run
@@ -59,6 +60,8 @@ def evaluate(ctx: Context, run_id: int, number: int) -> None:
             log.warning("run_failed", reason=str(error))
             with ctx.database.begin() as session:
                 runs.fail(session, [run_id], str(error))
+        except SoftTimeLimitExceeded:
+            _hand_back(ctx, work.claim, _too_slow(ctx.settings.queue.lease))
         except Exception as error:
             log.exception("shard_raised")
             _hand_back(ctx, work.claim, error)
@@ -89,6 +92,12 @@ def _load(session: Session, claim: Claim) -> Work:
     found = runs.get(session, claim.run_id)
     items = golden.items(session, found.version.id, claim.first, claim.last)
     return Work(claim, found.run, items)
+
+
+def _too_slow(seconds: int) -> TransientError:
+    return TransientError(
+        f"not evaluated in {seconds} seconds: raise [queue] lease or lower [eval] shard_size"
+    )
 
 
 def _hand_back(ctx: Context, claim: Claim, error: Exception) -> None:

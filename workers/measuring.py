@@ -50,7 +50,8 @@ def _embed(
     """Return the questions' vectors, from the cache or the provider, and those that failed."""
     if not run.needs_vectors:
         return None, {}
-    embedder = ctx.embedder(EmbeddingSettings.model_validate(run.settings["embedding"]))
+    embedding = EmbeddingSettings.model_validate(run.settings["embedding"])
+    embedder = ctx.embedder(embedding, run.corpus_fingerprint["dimension"])
     embedder.stats = spent = Spent()
     with _timed(stats, "embed_seconds"):
         ids = [str(item.question_id) for item in items]

@@ -39,7 +39,7 @@ def _check_vectors(ctx: Context, table: CorpusTable, corpus: CorpusFingerprint) 
             f"no chunk of corpus table {table} has an embedding: embed them, or evaluate"
             " strategies that need none"
         )
-    embedder = ctx.embedder()
+    embedder = ctx.embedder(dimensions=table.dimensions)
     advice = "set [embedding] to the model that the corpus was embedded with"
     if embedder.dimensions and table.dimensions and embedder.dimensions != table.dimensions:
         raise CorpusError(

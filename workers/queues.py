@@ -1,4 +1,4 @@
 """The queues, by what their tasks wait for: a provider, the corpus, a model, or nothing."""
 
 QUEUES = ("embedding", "evaluation", "generation", "default")
-"""A worker without --queues takes "default" only, so name them: `--queues embedding,...`."""
+"""A worker takes all of them unless `--queues` names some."""

@@ -25,9 +25,15 @@ def build_embedder(settings: EmbeddingSettings, api_key: SecretStr | None) -> Em
 
 
 def build_cached_embedder(
-    settings: EmbeddingSettings, api_key: SecretStr | None, client: Redis
+    settings: EmbeddingSettings,
+    api_key: SecretStr | None,
+    client: Redis,
+    dimensions: int | None = None,
 ) -> CachedEmbedder:
     """Return the same embedder behind a cache; `client` comes from `cache.connect`.
+
+    `dimensions` is how long the corpus's vectors are. Where the settings leave it to the model,
+    vectors of another length are refused then, and never cached.
 
     A model of another server than OpenAI's is cached as `<model>@<host>`: two servers may call
     different weights by one name.
@@ -35,8 +41,9 @@ def build_cached_embedder(
     embedder = build_embedder(settings, api_key)
     server = identity(settings)["server"]
     name = f"{embedder.model}@{server}" if server else embedder.model
-    cache = VectorCache(client, name, embedder.dimensions, settings.cache_days)
-    return CachedEmbedder(embedder, cache)
+    length = embedder.dimensions or dimensions
+    cache = VectorCache(client, name, length, settings.cache_days)
+    return CachedEmbedder(embedder, cache, length)
 
 
 def identity(settings: EmbeddingSettings) -> dict[str, str | int | None]:

@@ -26,12 +26,15 @@ class Stats:
 class CachedEmbedder:
     """Takes vectors from the cache, embeds what is missing, and stores what came out well.
 
+    `dimensions` is the length that vectors must have where the embedder does not say it itself.
     `stats` adds up over the object's life: put a fresh one in its place to count anew.
     """
 
-    def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
+    def __init__(
+        self, embedder: Embedder, cache: VectorCache, dimensions: int | None = None
+    ) -> None:
         self.model = embedder.model
-        self.dimensions = embedder.dimensions
+        self.dimensions = embedder.dimensions or dimensions
         self.stats = Stats()
         self._embedder = embedder
         self._cache = cache

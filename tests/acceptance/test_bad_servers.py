@@ -35,7 +35,7 @@ def test_a_dead_postgresql_is_told_with_its_address_and_without_its_password(
     fresh: Project, closed_port: int, command: str
 ) -> None:
     url = f"postgresql://someone:canary-pw@127.0.0.1:{closed_port}/mine"
-    complaint = fresh.fails(command, code=3, DATABASE_URL=url)
+    complaint = fresh.fails(command, code=2, DATABASE_URL=url)
     assert "127.0.0.1" in complaint
     assert str(closed_port) in complaint
     assert "refused" in complaint
@@ -48,7 +48,7 @@ def test_a_dead_queue_is_told_with_its_address_and_nothing_is_queued(
 ) -> None:
     url = f"redis://:canary-pw@127.0.0.1:{closed_port}/0"
     before = loaded.json_rows("runs", "list")
-    complaint = loaded.fails("eval", code=3, REDIS_URL=url)
+    complaint = loaded.fails("eval", code=2, REDIS_URL=url)
     assert "queue" in complaint
     assert f"127.0.0.1:{closed_port}" in complaint
     assert "canary-pw" not in complaint
@@ -66,7 +66,7 @@ def test_a_database_without_our_tables_is_told_with_the_command_that_makes_them(
     fresh: Project, servers: Servers
 ) -> None:
     with fresh_database(servers) as url:
-        assert "recallwatch migrate" in fresh.fails("eval", code=3, DATABASE_URL=url)
+        assert "recallwatch migrate" in fresh.fails("eval", code=2, DATABASE_URL=url)
         assert "revision" in fresh.run("migrate", DATABASE_URL=url).out
         assert "recallwatch corpus load" in fresh.fails("eval", DATABASE_URL=url)
         assert "up to date" in fresh.run("migrate", DATABASE_URL=url).out
@@ -137,6 +137,7 @@ def test_a_load_that_is_refused_says_why_and_changes_nothing(
 def test_what_was_unmeasured_is_measured_when_the_provider_answers_again(
     embedding_elsewhere: Project, provider: OpenAIServer
 ) -> None:
+    # Has to stand behind the tests above: it leaves the vectors of the golden set in the cache.
     with answering(provider, refuse(401, "Incorrect API key provided")):
         (refused,) = embedding_elsewhere.evaluate("vector", options=["--k", 3], code=3)
     (measured,) = embedding_elsewhere.evaluate("vector", options=["--k", 3])
@@ -177,7 +178,7 @@ def test_runs_that_found_no_queue_or_no_worker_go_on_when_there_is_one(
         script = project.start_program("-c", START_BATCH, REDIS_URL=dead).finish()
         assert "does not answer" in script.out
         _age_by_a_minute(project)
-        complaint = project.fails("eval", "-s", "vector", "--no-start", code=3)
+        complaint = project.fails("eval", "-s", "vector", "--no-start", code=2)
         assert "no worker" in complaint
         assert "recallwatch up" in complaint
         vector, fulltext = project.json_rows("runs", "list")

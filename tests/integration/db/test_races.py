@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import text
@@ -37,6 +38,14 @@ def run(db: Database) -> int:
 def storing(db: Database, hold: Claim) -> Callable[[], bool | None]:
     rows = [scored(position) for position in range(hold.first, hold.last + 1)]
     return lambda: store(db, hold, rows)
+
+
+def ending(db: Database, run_id: int) -> Callable[[], None]:
+    def end() -> None:
+        with db.begin() as session:
+            runs.fail(session, [run_id], "overdue")
+
+    return end
 
 
 def test_of_many_workers_that_claim_a_shard_one_has_it(db: Database, run: int) -> None:
@@ -84,12 +93,7 @@ def test_a_claim_and_the_end_of_its_run_leave_no_shard_open(db: Database) -> Non
     for _ in range(10):
         run_id = start_run(db, shard_size=1)
 
-        def end() -> Claim | None:
-            with db.begin() as session:
-                runs.fail(session, [run_id], "overdue")  # noqa: B023 - called in this round
-            return None
-
-        together(lambda: claim(db, run_id, 0), end, lambda: claim(db, run_id, 1))  # noqa: B023 - the same
+        together(partial(claim, db, run_id, 0), ending(db, run_id), partial(claim, db, run_id, 1))
 
         states = fetch(
             db, "SELECT state FROM recallwatch.shard WHERE run_id = :run", {"run": run_id}
@@ -103,12 +107,7 @@ def test_a_store_and_the_end_of_its_run_agree_on_which_came_first(db: Database) 
         run_id = start_run(db)
         hold = claimed(db, run_id)
 
-        def end() -> bool | None:
-            with db.begin() as session:
-                runs.fail(session, [run_id], "overdue")  # noqa: B023 - called in this round
-            return None
-
-        stored, _ = together(storing(db, hold), end)
+        stored, _ = together(storing(db, hold), ending(db, run_id))
 
         count = fetch(
             db, "SELECT count(*) FROM recallwatch.result WHERE run_id = :run", {"run": run_id}

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from db import results, runs
 from db.results import ResultRow
-from db.session import Database
+from db.session import Database, driver_connection
 from pipeline.errors import TransientError
 from pipeline.types import Kind, Question
 from tests.integration.db.building import (
@@ -104,7 +104,7 @@ def test_a_crash_between_copy_and_commit_leaves_nothing(db: Database, run: int) 
         with db.begin() as session:
             rows = [scored(0), scored(1), scored(2)]
             assert results.store(session, hold, rows, stats={}) is False
-            session.connection().connection.driver_connection.pgconn.finish()  # type: ignore[union-attr]  # psycopg's
+            driver_connection(session).pgconn.finish()
 
     with pytest.raises(TransientError):
         store_and_crash()

@@ -287,6 +287,23 @@ def test_an_embedder_that_could_not_lets_the_shard_wait(
         assert shard_of(db, run_id).attempts == 0
 
 
+def test_what_embedding_took_is_added_to_the_first_run_that_needs_it(
+    db: Database, batch: tuple[int, list[int]]
+) -> None:
+    batch_id, (vector, fulltext, exact) = batch
+    for stats in ('{"texts": 3, "seconds": 0.5}', '{"texts": 1}'):
+        with db.begin() as session:
+            shards.add_stats(session, batch_id, 0, stats=stats)
+
+    held = claimed(db, vector)
+    with db.begin() as session:
+        shards.close(session, held, stats='{"texts": 2, "hits": 7}')
+
+    assert shard_of(db, vector).stats == {"texts": 6, "seconds": 0.5, "hits": 7}
+    for other in (shard_of(db, fulltext), shard_of(db, exact), shard_of(db, vector, 1)):
+        assert other.stats is None
+
+
 def test_nothing_is_held_for_a_finished_run(db: Database, batch: tuple[int, list[int]]) -> None:
     batch_id, ids = batch
     for run_id in ids:

@@ -159,9 +159,18 @@ def test_a_corpus_table_that_is_gone_fails_the_run(ctx: Context, db: Database) -
     assert "no table recallwatch_corpus.chunks" in run.reasons[0]
 
 
-@pytest.mark.parametrize("error", [RuntimeError("boom"), SoftTimeLimitExceeded()])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("boom"), "RuntimeError('boom')"),
+        (
+            SoftTimeLimitExceeded(),
+            "not evaluated in 60 seconds: raise [queue] lease or lower [eval] shard_size",
+        ),
+    ],
+)
 def test_an_unforeseen_error_counts_an_attempt_and_says_what_it_was(
-    ctx: Context, db: Database, error: Exception, monkeypatch: pytest.MonkeyPatch
+    ctx: Context, db: Database, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise error
@@ -172,7 +181,7 @@ def test_an_unforeseen_error_counts_an_attempt_and_says_what_it_was(
     evaluate(ctx, run_id, 0)
 
     shard = shard_of(db, run_id)
-    assert (shard.state, shard.attempts, shard.error) == ("pending", 1, repr(error))
+    assert (shard.state, shard.attempts, shard.error) == ("pending", 1, said)
     assert wait_of(db, run_id) > 0
 
 

@@ -149,3 +149,8 @@ def test_a_sweep_that_waited_out_its_turn_is_dropped() -> None:
 )
 def test_a_redis_url_is_spelt_as_kombu_reads_it(ours: str, kombus: str) -> None:
     assert broker_url(ours) == kombus
+
+
+def test_a_worker_without_queues_named_takes_all_of_them() -> None:
+    assert set(app.amqp.queues.consume_from) == set(QUEUES)
+    assert {queue.routing_key for queue in app.amqp.queues.values()} == set(QUEUES)
