@@ -25,7 +25,7 @@ def test_a_server_that_is_not_there_is_transient(db: Database) -> None:
     nowhere = db.url.update_query_dict({"host": "/nowhere"})
 
     with (
-        pytest.raises(TransientError, match=r"^database /nowhere/t_\w+: .*nowhere") as caught,
+        pytest.raises(TransientError, match=r"^database /nowhere/t_\w+ does not answer") as caught,
         Database(nowhere.render_as_string()).begin() as session,
     ):
         session.execute(text("SELECT 1"))
@@ -63,7 +63,7 @@ def test_a_connection_lost_in_a_copy_is_transient(db: Database) -> None:
             yield Question(text=f"{number} " + "x" * 100_000, expected={"d:0": 1})
 
     with (
-        pytest.raises(TransientError, match=f"^database .*{db.url.database}: ") as caught,
+        pytest.raises(TransientError, match=rf"^database .*{db.url.database}\b") as caught,
         db.begin() as session,
     ):
         golden.import_questions(session, SET, file())

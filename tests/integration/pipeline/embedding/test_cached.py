@@ -151,6 +151,20 @@ def test_a_model_that_changed_its_length_under_its_name_overrules_the_cache(clie
     np.testing.assert_array_equal(embedder.embed(["b"])[0], vectors_for(["b"], 6))
 
 
+def test_vectors_of_another_length_than_the_corpus_are_refused_and_do_not_stay(
+    client: Redis,
+) -> None:
+    """A provider that once answered with another model must not spoil a month of runs."""
+    wrong = Recorder(width=5, dimensions=None)
+    cache = VectorCache(client, wrong.model, 4, 30)
+    with pytest.raises(PermanentError, match="5"):
+        CachedEmbedder(wrong, cache, 4).embed(["a question"])
+    assert stored(client, wrong.model) == []
+    right = Recorder(width=4, dimensions=None, model=wrong.model)
+    vectors, failures = CachedEmbedder(right, cache, 4).embed(["a question"])
+    assert (vectors.shape, failures, right.calls) == ((1, 4), {}, [["a question"]])
+
+
 def test_warming_embeds_what_is_missing_once(client: Redis) -> None:
     recorder = Recorder()
     embedder = cached(recorder, client)
