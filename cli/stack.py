@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -12,12 +14,13 @@ import click
 from rich.console import Console
 
 from cli.context import Context, pass_context
+from cli.embedded.locks import FileLock
 from cli.embedded.stack import Stack
 from cli.embedded.status import ProcessState, StackState, inspect
 from cli.lazy import examples
 from cli.output import Column, print_json, table
 from cli.servers import open_servers
-from pipeline.errors import TransientError
+from pipeline.errors import TransientError, UsageError
 from pipeline.settings import Settings
 
 LOOK = 0.5
@@ -42,7 +45,7 @@ def up(context: Context) -> None:
     """
     from cli.workers import beat_command, ensure_workers
 
-    with open_servers(context) as opened:
+    with open_servers(context) as opened, _only_one(context.settings.state_dir):
         settings = opened.work.settings
         ensure_workers(opened.stack, settings)
         schedule = settings.state_dir / "beat-schedule"
@@ -57,6 +60,18 @@ def up(context: Context) -> None:
             context.console.print("stopping")
         finally:
             _end(beat)
+
+
+@contextmanager
+def _only_one(state_dir: Path) -> Iterator[None]:
+    """Refuse a second `up` in the same folder: it would ring everything twice."""
+    lock = FileLock(state_dir / "up.lock")
+    try:
+        if not lock.try_to_own():
+            raise UsageError("recallwatch up runs in this folder already; see: recallwatch status")
+        yield
+    finally:
+        lock.close()
 
 
 def _wait_for_worker(stack: Stack) -> None:

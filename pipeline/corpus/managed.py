@@ -112,7 +112,7 @@ def ensure_table(conn: psycopg.Connection[Any], dimensions: int) -> None:
         _create(conn, SCHEMA, dimensions)
     elif row[0] != dimensions:
         raise CorpusError(
-            f"{MANAGED_TABLE} holds vectors of {row[0]} dimensions, the model gives {dimensions}; "
+            f"{MANAGED_TABLE} holds vectors of {row[0]} dimensions, these have {dimensions}; "
             f"run `recallwatch corpus load --replace FILE` to embed the corpus anew"
         )
 

@@ -118,14 +118,6 @@ def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
         raise InputError(f"{path} holds no chunks: expected one JSON object a line")
 
 
-def count_chunks(path: Path) -> int:
-    """Return the number of lines that are not blank, to measure progress against.
-
-    Raises InputError where the file cannot be read.
-    """
-    return sum(1 for _ in read_lines(path))
-
-
 def _parse(line: str, dimensions: int | None) -> Chunk:
     """Make a chunk of a line, or raise ValueError with the reason."""
     record = _Record.model_validate_json(line.rstrip())

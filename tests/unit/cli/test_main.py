@@ -143,7 +143,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     [
         (SettingsError("recallwatch.toml: k"), 2),
         (InputError("golden.jsonl line 3: no question"), 2),
-        (TransientError("PostgreSQL does not answer", retry_after=3), 3),
+        (TransientError("PostgreSQL does not answer", retry_after=3), 2),
         (UnmeasuredError("12 of 100 questions failed"), 3),
     ],
 )

@@ -111,6 +111,14 @@ def test_every_task_is_rung_to_a_queue_that_workers_listen_to(
     assert set(rung.values()) <= set(QUEUES)
 
 
+def test_a_plain_worker_takes_every_queue_and_no_message_lands_in_two() -> None:
+    queues = configured().amqp.queues
+
+    assert {name: queue.routing_key for name, queue in queues.items()} == {
+        name: name for name in QUEUES
+    }
+
+
 def test_no_task_is_a_coroutine() -> None:
     for task in our_tasks().values():
         assert not asyncio.iscoroutinefunction(task.run)

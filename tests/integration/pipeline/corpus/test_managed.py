@@ -16,7 +16,7 @@ Conn = psycopg.Connection[Any]
 def test_other_dimensions_are_refused_with_what_to_do(conn: Conn, model: FakeModel) -> None:
     load_all(conn, CHUNKS, model)
 
-    with pytest.raises(CorpusError, match=r"8 dimensions, the model gives 3; .*--replace FILE"):
+    with pytest.raises(CorpusError, match=r"8 dimensions, these have 3; .*--replace FILE"):
         load_all(conn, CHUNKS, FakeModel(3))
 
     assert len(rows(conn, b"1")) == 4
