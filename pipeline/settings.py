@@ -201,7 +201,7 @@ class EvalSettings(Section):
         Level.CHUNK, strict=False, description="chunk, or document: keys collapse to documents"
     )
     cutoffs: list[Annotated[int, Field(ge=1, le=MAX_K)]] = Field(
-        [1, 3, 5, 10], description="smaller k at which the metrics are also given"
+        [1, 3, 5, 10], max_length=30, description="smaller k at which the metrics are also given"
     )
     relevance_threshold: int = Field(
         1, ge=1, description="lowest grade that counts as relevant in all but ndcg"
