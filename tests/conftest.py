@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,15 @@ from cli.embedded.stack import Servers, open_stack
 from cli.embedded.status import inspect
 
 REPOSITORY = Path(__file__).parent.parent
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach what the tests start, also when this run is a shell's background job.
+
+    Such a job ignores SIGINT, and so would every command that it starts.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup() -> None:
