@@ -29,13 +29,16 @@ HEAD = f"""\
 What recallwatch measures on five public collections, with its own small local embedding model
 (wordllama, 256 dimensions) and the default settings. Made by
 
-    python -m bench.collections
+    python -m bench.collections --write
 
 which loads, imports and evaluates each collection with the commands that a user types
 (`corpus load`, `golden import`, `eval --k {K} --json`), through real worker processes. The
 acceptance tests hold the stored metrics against pytrec_eval on the stored rankings, to 1e-9.
 
-`scored` leaves out unanswerable questions and those whose expected keys are not in the corpus.
+`scored` leaves out unanswerable questions and those whose expected keys are not in the corpus. Exact
+repeats in a file are imported once: faquad-pt has 2, mtrag-un-en 4. Where every document is one chunk,
+the two levels may differ a little for vector search: at document level more chunks are asked for, and
+the index searches wider.
 """
 
 

@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-BENCHMARKS = ("scoring", "retrieval")
+BENCHMARKS = ("scoring", "retrieval", "resampling")
 
 
 def main() -> int:
