@@ -35,10 +35,10 @@ which loads, imports and evaluates each collection with the commands that a user
 (`corpus load`, `golden import`, `eval --k {K} --json`), through real worker processes. The
 acceptance tests hold the stored metrics against pytrec_eval on the stored rankings, to 1e-9.
 
-`scored` leaves out unanswerable questions and those whose expected keys are not in the corpus. Exact
-repeats in a file are imported once: faquad-pt has 2, mtrag-un-en 4. Where every document is one chunk,
-the two levels may differ a little for vector search: at document level more chunks are asked for, and
-the index searches wider.
+`scored` leaves out unanswerable questions and those whose expected keys are not in the corpus.
+Exact repeats in a file are imported once: faquad-pt has 2, mtrag-un-en 4. Where every document is
+one chunk, the two levels may differ a little for vector search: at document level more chunks are
+asked for, and the index searches wider.
 """
 
 
