@@ -83,7 +83,9 @@ def test_nothing_is_written_for_no_question() -> None:
     assert written([]) == b""
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf\n", gzip.compress(b"\n", mtime=0)])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n \n", b"\xef\xbb\xbf\n", gzip.compress(b"\n", mtime=0)]
+)
 def test_a_file_without_a_question_is_refused(golden_file: Path, content: bytes) -> None:
     golden_file.write_bytes(content)
     with pytest.raises(InputError) as caught:
