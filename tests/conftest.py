@@ -20,12 +20,14 @@ REPOSITORY = Path(__file__).parent.parent
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach what the tests start, also when this run is a shell's background job.
+    """Let Ctrl-C and a hang-up reach what the tests start.
 
-    Such a job ignores SIGINT, and so would every command that it starts.
+    A shell's background job ignores SIGINT, one under nohup SIGHUP, and so would every command
+    that it starts.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_runtest_setup() -> None:
