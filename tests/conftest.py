@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -17,17 +16,6 @@ from cli.embedded.stack import Servers, open_stack
 from cli.embedded.status import inspect
 
 REPOSITORY = Path(__file__).parent.parent
-
-
-def pytest_configure() -> None:
-    """Let Ctrl-C and a hang-up reach what the tests start.
-
-    A shell's background job ignores SIGINT, one under nohup SIGHUP, and so would every command
-    that it starts.
-    """
-    for number in (signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_runtest_setup() -> None:

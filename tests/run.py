@@ -44,14 +44,23 @@ def _skipped(config: pytest.Config) -> list[str]:
     return [report.nodeid for report in reporter.stats.get("skipped", [])] if reporter else []
 
 
+def _keep_ignored_signals_from_children() -> None:
+    """Go on ignoring what a background job or nohup ignores, but let commands under test hear it.
+
+    A child inherits that a signal is ignored, but not a handler that does nothing.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run pytest and return its exit code."""
     parser = argparse.ArgumentParser("python -m tests.run", allow_abbrev=False)
     parser.add_argument("--no-skips", action="store_true", help="fail when a test is skipped")
     own, theirs = parser.parse_known_args(arguments)
     plugins = [NothingSkipped()] if own.no_skips else []
-    # What a shell starts in the background ignores Ctrl-C, and so would the commands under test.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _keep_ignored_signals_from_children()
     # A folder of this run's own: every other run of pytest takes away the search permission of
     # the usual one, and a PostgreSQL that runs for root under another account needs it.
     with tempfile.TemporaryDirectory(prefix="recallwatch-") as folder:

@@ -13,15 +13,23 @@ PASSES = "def test_one(): pass\n"
 SKIPS = "import pytest\n@pytest.mark.skip(reason='not here')\ndef test_two(): pass\n"
 SKIPS_ALL = "import pytest\npytest.skip('not here', allow_module_level=True)\n"
 FAILS = "def test_three(): raise ValueError\n"
+ASKS_A_CHILD = """
+import subprocess, sys
+ASKED = "import signal; print(*(signal.getsignal(n) is signal.SIG_IGN for n in (1, 2)))"
+def test_four():
+    assert subprocess.check_output([sys.executable, "-c", ASKED]) == b"False False\\n"
+"""
 
 
-def run(folder: Path, *texts: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
+def run(
+    folder: Path, *texts: str, options: tuple[str, ...] = (), before: tuple[str, ...] = ()
+) -> tuple[int, str]:
     """Run test files of one's own; return the exit code and what was printed."""
     for number, text in enumerate(texts):
         (folder / f"test_trial_{number}.py").write_text(text, encoding="utf-8")
     quick = ["-n=0", "--no-cov", "-p", "no:cacheprovider", f"--rootdir={folder}"]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.run", *quick, *options, str(folder)],
+        [*before, sys.executable, "-m", "tests.run", *quick, *options, str(folder)],
         cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout
@@ -54,3 +62,11 @@ def test_a_failed_test_fails_the_run_whether_or_not_one_is_skipped(tmp_path: Pat
     code, output = run(tmp_path, FAILS, SKIPS, options=("--no-skips",))
     assert code == pytest.ExitCode.TESTS_FAILED
     assert re.fullmatch(r"=+ 1 failed, 1 skipped in \d+\.\d\ds =+", output.splitlines()[-1])
+
+
+def test_commands_under_test_hear_signals_that_the_run_was_started_to_ignore(
+    tmp_path: Path,
+) -> None:
+    in_background = ("/bin/sh", "-c", """trap "" HUP INT; exec "$@" """, "sh")
+    code, output = run(tmp_path, ASKS_A_CHILD, options=("-n=1",), before=in_background)
+    assert code == pytest.ExitCode.OK, output
