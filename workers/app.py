@@ -88,7 +88,8 @@ def _configuration(settings: Settings) -> dict[str, Any]:
 
 _settings = load_settings().settings
 
-app = Celery("recallwatch", include=TASK_MODULES)
+# Not the current app: it must not take over the shared tasks of a program that calls start_batch.
+app = Celery("recallwatch", include=TASK_MODULES, set_as_current=False)
 app.conf.update(_configuration(_settings))
 
 
