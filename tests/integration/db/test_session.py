@@ -129,7 +129,7 @@ def test_a_pooled_connection_that_the_server_closed_is_replaced(url: str) -> Non
     execute(pooled, "SELECT 1")
     kill_others(Database(url, pooled=False))
 
-    execute(pooled, "SELECT 1")
+    assert fetch(pooled, "SELECT 1") == [1]
     pooled.close()
 
 

@@ -140,7 +140,9 @@ def test_a_half_written_postmaster_pid_is_no_hindrance(state: Path) -> None:
     for content in ("", "12", "not a number\n"):
         (state / "postgres" / "postmaster.pid").write_text(content)
         with open_stack(state, postgres=True, valkey=False) as stack:
-            psycopg.connect(str(stack.servers.database_url)).close()
+            conn = psycopg.connect(str(stack.servers.database_url))
+            assert conn.execute("SELECT 1").fetchone() == (1,)
+            conn.close()
 
 
 def test_an_interrupted_first_start_is_begun_anew(fresh: Path) -> None:

@@ -65,6 +65,7 @@ def test_root_takes_back_data_that_a_copy_made_its_own(state: Path) -> None:
         os.chown(path, 0, 0, follow_symlinks=False)
     with open_stack(state, postgres=True, valkey=False) as stack:
         psycopg.connect(str(stack.servers.database_url)).close()
+        assert (state / "postgres").stat().st_uid != 0
 
 
 @needs_root

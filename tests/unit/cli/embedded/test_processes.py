@@ -92,6 +92,7 @@ def test_ending_what_has_ended_is_no_fault(sleeper: psutil.Process) -> None:
     sleeper.kill()
     end([sleeper, sleeper], [(signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)])
     end([sleeper], [(signal.SIGTERM, 5.0)])
+    assert not is_alive(sleeper)
 
 
 def test_the_mark_is_looked_for_in_processes_of_the_program_and_account(

@@ -44,7 +44,8 @@ def test_another_machine_s_server_needs_a_key_too() -> None:
 
 
 def test_this_machine_s_server_needs_no_key() -> None:
-    build_embedder(elsewhere("http://localhost:11434/v1"), None)
+    settings = elsewhere("http://localhost:11434/v1")
+    assert build_embedder(settings, None).model == settings.model
 
 
 @pytest.mark.parametrize("key", ["sk-canary\nx", "sk-canary é", "sk\0canary"])
