@@ -33,8 +33,7 @@ class Context:
         from pipeline.settings_loading import load_settings
 
         loaded = load_settings(self.config_path)
-        settings = loaded.settings
-        configure(settings.log, secrets=settings.secret_values(), verbosity=self.verbosity)
+        configure(loaded.settings.log, secrets=loaded.secret_values(), verbosity=self.verbosity)
         return loaded
 
     @property

@@ -194,4 +194,21 @@ def _golden_sets(work: "WorkContext") -> Iterator[Finding]:
                       "run: recallwatch golden import FILE")  # fmt: skip
 
 
-CHECKS: Sequence[Check] = (_database, _queue, _workers, _embedder, _corpus, _golden_sets)
+def _alerts(work: "WorkContext") -> Iterator[Finding]:
+    from db import alerts
+    from pipeline.types import AlertState
+
+    with work.database.begin() as session:
+        counts = alerts.counts(session)
+    unsure = counts.get(AlertState.UNKNOWN, 0) + counts.get(AlertState.FAILED, 0)
+    said = ", ".join(f"{n} {state}" for state, n in counts.items()) or "none yet"
+    if unsure:
+        yield Finding("alerts", Health.NOTE, said,
+                      "see: recallwatch alerts list, then alerts resend")  # fmt: skip
+    else:
+        yield Finding("alerts", Health.OK, said)
+
+
+CHECKS: Sequence[Check] = (
+    _database, _queue, _workers, _embedder, _corpus, _golden_sets, _alerts
+)  # fmt: skip

@@ -36,6 +36,8 @@ def run_record(found: RunContext) -> Record:
         "by_tenant": run.by_tenant,
         "compared_to": run.compared_to,
         "comparison": run.comparison,
+        "baseline_run": run.baseline_run,
+        "baseline_comparison": run.baseline_comparison,
         "facts": run.facts,
         "latency": run.latency,
         "cost": run.cost,

@@ -13,6 +13,7 @@ from cli.records import live_expected
 from db.models import Run
 from db.runs import RunContext
 from pipeline.types import Level, Verdict
+from pipeline.verdict.compare import Change
 
 STYLES = {
     Verdict.REGRESSED: "bold red",
@@ -57,6 +58,7 @@ def _metrics(run: Run, *, cutoffs: bool) -> Table:
     columns += [Column("on shared", right=True)] if partial else []
     if changes:
         columns += [Column("previous", right=True), Column("difference", right=True)]
+        columns += [Column("95 % interval", right=True), Column("p", right=True)]
     return table(None, columns, [
         _metric_row(name, metrics[name], changes.get(name), partial=partial)[:len(columns)]
         for name in _shown(run, cutoffs=cutoffs) if name in metrics
@@ -67,15 +69,24 @@ def _metric_row(
     name: str, value: float, change: dict[str, Any] | None, *, partial: bool
 ) -> list[object]:
     if change is None:
-        return [name, f"{value:.4f}", *([None] if partial else []), None, None]
+        return [name, f"{value:.4f}", *([None] if partial else []), None, None, None, None]
     shared = [f"{change['current']:.4f}"] if partial else []
     difference = change["difference"]
     # Rounding is for display; a change too small to show is none to a reader.
     style = "" if abs(difference) < 5e-5 else "red" if difference < 0 else "green"  # noqa: PLR2004
     return [
         name, f"{value:.4f}", *shared, f"{change['previous']:.4f}",
-        Text(f"{difference:+.4f}", style=style),
+        Text(f"{difference:+.4f}", style=style), *statistics(Change.from_json(change)),
     ]  # fmt: skip
+
+
+def statistics(change: Change) -> list[object]:
+    """Return interval and p-value to three digits, which the metrics below k do not have."""
+    if change.interval is None or change.p is None:
+        return [None, None]
+    low, high = change.interval
+    p = "<.001" if change.p < 0.001 else f"{change.p:.3f}"  # noqa: PLR2004 - the last digit shown
+    return [f"{low:+.3f} {high:+.3f}", p]
 
 
 def _shown(run: Run, *, cutoffs: bool) -> Sequence[str]:
@@ -98,9 +109,14 @@ def _print_note(console: Console, note: str) -> None:
 
 
 def _comparison_notes(run: Run) -> Iterable[str]:
-    if not run.comparison:
-        return
-    pairing = run.comparison["pairing"]
+    if run.comparison:
+        yield from _against(f"run {run.compared_to}", run.comparison)
+    if run.baseline_comparison:
+        yield from _against(f"the baseline, run {run.baseline_run}", run.baseline_comparison)
+
+
+def _against(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
+    pairing = comparison["pairing"]
     said = [f"{pairing['shared']} shared"]
     names = {"relived": "with other live keys", "unscored": "not scored in both"}
     said += [
@@ -108,10 +124,10 @@ def _comparison_notes(run: Run) -> Iterable[str]:
         for part in ("new", "changed", "gone", "relived", "unscored")
         if pairing[part]
     ]
-    hits = f"hits lost {run.comparison['lost']}, won {run.comparison['won']}"
-    yield f"compared to run {run.compared_to}: {', '.join(said)}; {hits}"
-    if run.comparison["corpus"]:
-        yield f"corpus since then: {', '.join(run.comparison['corpus'])}"
+    hits = f"hits lost {comparison['lost']}, won {comparison['won']}"
+    yield f"compared to {reference}: {', '.join(said)}; {hits}"
+    if comparison["corpus"]:
+        yield f"corpus since then: {', '.join(comparison['corpus'])}"
 
 
 def _fact_notes(run: Run) -> Iterable[str]:
@@ -156,10 +172,23 @@ def misses_table(run: Run, rows: Iterable[Any], *, title: str) -> Table:
         Column("found at", right=True),
     ]
     cells = [_miss(run, row) for row in rows]
-    listed = table(title, columns, cells)
-    if any(str(rank).endswith(WIDER) for *_, rank in cells):
-        listed.caption = f"{WIDER} a wider search finds it within {run.k}: the index missed it"
-        listed.caption_justify = "left"
+    return with_note(table(title, columns, cells), wider_note([c[-1] for c in cells], run.k))
+
+
+def deeper(rank: int | None, k: int) -> object:
+    """Return at which rank a miss was found, marked where only a wider search gives that rank."""
+    return f"{rank}{WIDER}" if rank and rank <= k else rank
+
+
+def wider_note(ranks: Iterable[object], k: int) -> str | None:
+    """Return what the marked ones of the ranks mean; None: none is marked."""
+    marked = any(str(rank).endswith(WIDER) for rank in ranks)
+    return f"{WIDER} a wider search finds it within {k}: the index missed it" if marked else None
+
+
+def with_note(listed: Table, note: str | None) -> Table:
+    """Put a note under a table."""
+    listed.caption, listed.caption_justify = note, "left"
     return listed
 
 
@@ -170,9 +199,7 @@ def _miss(run: Run, row: Any) -> list[object]:  # noqa: ANN401 - a row of db.res
         shorten(row.text),
         _few(best),
         row.error if row.outcome == "failed" else _few(row.retrieved),
-        f"{row.first_rank}{WIDER}"
-        if row.first_rank and row.first_rank <= run.k
-        else row.first_rank,
+        deeper(row.first_rank, run.k),
     ]
 
 

@@ -29,22 +29,36 @@ VARIANT = """\
 """
 
 
+CHANNEL = """\
+# Who is told what: a channel of kind slack, webhook or email, under a name of yours. The URL is
+# read from the environment; kinds of alerts: regressed, unmeasured, recovered.
+# [alerts.channels.team]
+# kind = "slack"
+# url_env = "SLACK_WEBHOOK_URL"
+# on = ["regressed", "unmeasured", "recovered"]
+"""
+
+
 def settings_template() -> str:
     """Return the text of a recallwatch.toml that loads and changes nothing."""
     defaults = Settings()
     fields = Settings.model_fields
     tables = {name: getattr(defaults, name) for name in fields}
-    sections = {name: table for name, table in tables.items() if isinstance(table, BaseModel)}
+    sections = {
+        name: table
+        for name, table in tables.items()
+        if isinstance(table, BaseModel) and name != "alerts"
+    }
     top = [
         _line(name, fields[name], getattr(defaults, name))
         for name in fields
-        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies"}
+        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies", "alerts"}
     ]
     blocks = [
         *(_block(name, table) for name, table in sections.items()),
         *(_block(f"strategies.{name}", strategy) for name, strategy in BUILT_IN.items()),
     ]
-    return "\n".join([HEAD, *top, "", *blocks, VARIANT])
+    return "\n".join([HEAD, *top, "", *blocks, VARIANT, CHANNEL])
 
 
 def _block(name: str, table: BaseModel) -> str:

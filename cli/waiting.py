@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from cli.output import progress
-from db import runs
+from db import alerts, runs
 from db.runs import Progress
 from pipeline.errors import TransientError, UnmeasuredError, UsageError
 from pipeline.types import RunStatus
@@ -22,6 +22,9 @@ POLL = 0.2
 
 SWEEP_EVERY = 5.0
 """Seconds between two sweeps: this command need not wait for a beat that may not run."""
+
+ALERTS_GET = 20.0
+"""Seconds that the alerts of finished runs get to be posted."""
 
 NOBODY_AFTER = 10.0
 """Seconds after which shards that no worker took are worth a question."""
@@ -57,9 +60,19 @@ class Waiter:
                     seen = runs.progress(session, self.run_ids)
                 bar.move_to(sum(p.done for p in seen), sum(p.size for p in seen))
                 if all(p.status in (RunStatus.COMPLETED, RunStatus.FAILED) for p in seen):
-                    return
+                    break
                 self._look_after(seen)
                 time.sleep(POLL)
+        self._let_alerts_out()
+
+    def _let_alerts_out(self) -> None:
+        """Give the workers time to post, before a command stops them; a later sweep posts too."""
+        until = time.monotonic() + ALERTS_GET
+        while time.monotonic() < until:
+            with self.ctx.database.begin() as session:
+                if not alerts.on_their_way(session, self.run_ids):
+                    return
+            time.sleep(POLL)
 
     def _look_after(self, seen: Sequence[Progress]) -> None:
         now = time.monotonic()

@@ -8,7 +8,9 @@ from sqlalchemy.orm import Session
 
 from db.models import Run
 from db.session import plan_for_many
+from pipeline.scoring import Measure
 from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
+from pipeline.verdict.resampling import Differences, seed_of
 
 # Questions of equal content are numbered, so that a set that holds one twice pairs them one to
 # one. Unanswerable questions are never scored, so there is nothing of theirs to compare.
@@ -66,7 +68,7 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
     return Comparison(
         reference=reference.id,
         pairing=pairing,
-        changes=changes,
+        changes=_with_statistics(session, run, reference, changes),
         lost=lost,
         won=won,
         corpus=corpus_changes(run.corpus_fingerprint, reference.corpus_fingerprint),
@@ -89,6 +91,48 @@ def _changes(
     return [Change(name, float(a), float(b)) for name, a, b in pairs], row[0], row[1]
 
 
+def _with_statistics(
+    session: Session, run: Run, reference: Run, changes: Sequence[Change]
+) -> list[Change]:
+    """Give the metrics at k their interval and p-value, from the counted differences."""
+    names = [change.metric for change in changes if Measure.parse(change.metric).k == run.k]
+    if not names:
+        return list(changes)
+    found = _differences(session, run, reference, names)
+    return [
+        change.with_statistics(found[change.metric], seed_of(run.id, reference.id, change.metric))
+        if change.metric in found
+        else change
+        for change in changes
+    ]
+
+
+def _differences(
+    session: Session, run: Run, reference: Run, names: Sequence[str]
+) -> dict[str, Differences]:
+    """Count each metric's distinct differences over the shared questions, in one pass.
+
+    Rounded to 12 digits, so that equal differences of different fractions are one.
+    """
+    entries = ", ".join(
+        f"({number}, measured[{run.measures.index(name) + 1}]"
+        f" - was[{reference.measures.index(name) + 1}])"
+        for number, name in enumerate(names)
+    )
+    query = text(f"""
+        {_PAIRS} SELECT number, round(difference::numeric, 12)::float8 AS difference, count(*) AS n
+        FROM shared, LATERAL (VALUES {entries}) AS entry(number, difference) GROUP BY 1, 2
+    """)
+    rows = session.execute(query, {"current": run.id, "reference": reference.id}).all()
+    by_name: dict[str, list[tuple[float, int]]] = {}
+    for row in rows:
+        by_name.setdefault(names[row.number], []).append((row.difference, row.n))
+    return {
+        name: Differences.of([value for value, _ in pairs], [n for _, n in pairs])
+        for name, pairs in by_name.items()
+    }
+
+
 def _hits(run: Run, reference: Run) -> tuple[str, str]:
     """Return the SQL of hit@k on both sides."""
     name = f"hit@{run.k}"
@@ -98,12 +142,39 @@ def _hits(run: Run, reference: Run) -> tuple[str, str]:
     )
 
 
+def by_category(
+    session: Session, run: Run, reference: Run, metric: str
+) -> list[tuple[str, float, int]]:
+    """Return category, mean difference of a metric over its shared questions, and their number."""
+    plan_for_many(session)
+    now = f"measured[{run.measures.index(metric) + 1}]"
+    was = f"was[{reference.measures.index(metric) + 1}]"
+    query = text(f"""
+        {_PAIRS} SELECT category, avg({now} - {was}), count(*) FROM shared
+        WHERE category IS NOT NULL GROUP BY category ORDER BY category
+    """)
+    rows = session.execute(query, {"current": run.id, "reference": reference.id})
+    return [(row[0], float(row[1]), row[2]) for row in rows]
+
+
 def lost(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[Row[Any]]:
     """Return shared questions that had a hit at k and lost it, those found nowhere first."""
-    plan_for_many(session)
     hit_now, hit_was = _hits(run, reference)
+    return _moved(session, run, reference, f"{hit_was} > {hit_now}", limit)
+
+
+def won(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[Row[Any]]:
+    """Return shared questions that had no hit at k and have one now."""
+    hit_now, hit_was = _hits(run, reference)
+    return _moved(session, run, reference, f"{hit_now} > {hit_was}", limit)
+
+
+def _moved(
+    session: Session, run: Run, reference: Run, condition: str, limit: int
+) -> Sequence[Row[Any]]:
+    plan_for_many(session)
     query = text(f"""
-        {_PAIRS} SELECT * FROM shared WHERE {hit_was} > {hit_now}
+        {_PAIRS} SELECT * FROM shared WHERE {condition}
         ORDER BY first_rank DESC NULLS FIRST, position LIMIT :limit
     """)
     values = {"current": run.id, "reference": reference.id, "limit": limit}

@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from pipeline.types import (
+    AlertState,
     Kind,
     Level,
     Outcome,
@@ -243,10 +244,59 @@ class Run(Base):
     corpus_fingerprint: Mapped[Json]
     git_sha: Mapped[str | None]
     compared_to: Mapped[int | None] = mapped_column(ForeignKey("recallwatch.run.id"))
+    baseline_run: Mapped[int | None] = mapped_column(ForeignKey("recallwatch.run.id"))
+    baseline_comparison: Mapped[Json | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     deadline_at: Mapped[datetime]
+
+
+class Baseline(Base):
+    """A run that a person pinned: later ones of its set, strategy, k and level face it too."""
+
+    __tablename__ = "baseline"
+
+    set_name: Mapped[str] = mapped_column(primary_key=True)
+    strategy: Mapped[str] = mapped_column(primary_key=True)
+    k: Mapped[int] = mapped_column(Integer, primary_key=True)
+    level: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"))
+    pinned_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    pinned_by: Mapped[str | None]
+
+
+class Alert(Base):
+    """An outbox row: one alert to one channel, written in the transaction that gave the verdict."""
+
+    __tablename__ = "alert"
+    __table_args__ = (
+        _one_of("state", AlertState),
+        UniqueConstraint("run_id", "channel", "kind"),
+        CheckConstraint(
+            "state <> 'claimed' OR claimed_at IS NOT NULL", name="claimed_when_claimed"
+        ),
+        CheckConstraint("(state = 'sent') = (sent_at IS NOT NULL)", name="sent_when_sent"),
+        CheckConstraint(
+            "state NOT IN ('failed', 'unknown') OR error IS NOT NULL", name="failed_says_why"
+        ),
+        Index(
+            "alert_waiting_idx", "next_at", postgresql_where=text("state IN ('pending', 'claimed')")
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"))
+    channel: Mapped[str]
+    kind: Mapped[str]
+    payload: Mapped[Json]
+    state: Mapped[str] = mapped_column(server_default=AlertState.PENDING.value)
+    attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    next_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    claimed_at: Mapped[datetime | None]
+    sent_at: Mapped[datetime | None]
+    error: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Shard(Base):

@@ -25,7 +25,7 @@ _LEVELS_OF_VERBOSITY = {1: logging.INFO, 2: logging.DEBUG}
 def configure(log: LogSettings, *, secrets: Iterable[str] = (), verbosity: int = 0) -> None:
     """Configure logging of this process; calling it again replaces what it did before.
 
-    `secrets` (`Settings.secret_values()`) are masked in every line, as are passwords in URLs.
+    `secrets` (`LoadedSettings.secret_values()`) are masked in every line, as are passwords in URLs.
     `verbosity` counts the -v of a command: 1 asks for info, 2 for debug, whatever the settings say.
     """
     level = _level(log, verbosity)

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from pipeline.alerts.settings import AlertSettings
 from pipeline.settings_types import (
     Folder,
     HttpUrl,
     Identifier,
     PostgresUrl,
     RedisUrl,
+    Section,
     Share,
     StrategyName,
     WebhookUrl,
@@ -35,14 +37,6 @@ SHORTEST_SECRET = 6
 
 ENVIRONMENT_ONLY = ("openai_api_key", "anthropic_api_key", "slack_webhook_url")
 """Keys that recallwatch.toml may not hold: the file is made to be committed."""
-
-
-class Section(BaseModel):
-    """A table of recallwatch.toml: unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False
-    )
 
 
 class CorpusSettings(Section):
@@ -291,6 +285,7 @@ class Settings(BaseSettings):
     eval: EvalSettings = EvalSettings()
     gate: GateSettings = GateSettings()
     queue: QueueSettings = QueueSettings()
+    alerts: AlertSettings = AlertSettings()
     log: LogSettings = LogSettings()
     strategies: dict[StrategyName, Strategy] = Field(BUILT_IN, description="named ways to retrieve")
 

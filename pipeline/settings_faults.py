@@ -8,10 +8,17 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from pipeline.settings import BUILT_IN, ENVIRONMENT_ONLY
-from pipeline.settings_schema import dotted_keys, expectation, is_secret, keys_of, node_at
-
-KINDS = [strategy.kind for strategy in BUILT_IN.values()]
+from pipeline.settings import ENVIRONMENT_ONLY
+from pipeline.settings_schema import (
+    Node,
+    dotted_keys,
+    expectation,
+    is_secret,
+    keys_of,
+    kinds_of,
+    node_at,
+    written,
+)
 
 LONGEST_VALUE = 60
 """Characters of a wrong value that a message quotes."""
@@ -36,8 +43,13 @@ def explain(error: ErrorDetails, source_of: SourceOf) -> str:
         return _wrong_name(location, source_of)
     node = node_at(location)
     must = f"must be {expectation(node)}" if node else error["msg"]
-    given = "" if is_secret(node) else f", not {_quoted(error['input'])}"
-    return f"{_place(location, source_of)}: {must}{given}"
+    return f"{_place(location, source_of)}: {must}{_given(error, node)}"
+
+
+def _given(error: ErrorDetails, node: Node | None) -> str:
+    if error["type"] == "missing":
+        return ", but it is missing"
+    return "" if is_secret(node) else f", not {_quoted(error['input'])}"
 
 
 def unknown_key(location: Location, source_of: SourceOf) -> str:
@@ -56,10 +68,11 @@ def _elsewhere(key: str) -> list[str]:
 
 
 def _wrong_kind(error: ErrorDetails, source_of: SourceOf) -> str:
-    location = (*error["loc"], "kind")
+    kinds = kinds_of(node_at(error["loc"]) or {})
     missing = error["type"] == "union_tag_not_found"
     given = "but it is missing" if missing else f"not {_quoted(error['ctx']['tag'])}"
-    return f"{_place(location, source_of)}: must be one of {', '.join(KINDS)}, {given}"
+    place = _place((*error["loc"], "kind"), source_of)
+    return f"{place}: must be one of {', '.join(kinds)}, {given}"
 
 
 def _broken_rule(error: ErrorDetails, source_of: SourceOf) -> str:
@@ -85,10 +98,8 @@ def _place(location: Sequence[str | int], source_of: SourceOf) -> str:
 
 
 def _dotted(location: Sequence[str | int]) -> str:
-    """Write a location as its key in the file: without the kind pydantic has after a strategy."""
-    section, *rest = location
-    if section == "strategies":
-        rest = rest[:1] + [step for step in rest[1:2] if step not in KINDS] + rest[2:]
+    """Write a location as its key in the file."""
+    section, *rest = written(location)
     steps = (f"[{s}]" if isinstance(s, int) else f".{_toml_key(s)}" for s in rest)
     return _toml_key(str(section)) + "".join(steps)
 

@@ -4,6 +4,7 @@ The only reader of either. What is wrong is said in one line a fault: which file
 variable, which key, what was given, what is allowed.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pipeline.alerts.settings import secret_values
 from pipeline.errors import SettingsError
 from pipeline.settings import ENVIRONMENT_ONLY, Settings
 from pipeline.settings_faults import explain, unknown_key
@@ -35,6 +37,11 @@ class LoadedSettings:
     origins: Mapping[str, str]
     file: Path | None
     root: Path
+
+    def secret_values(self) -> list[str]:
+        """Return what logs must not show: the settings' own secrets and the alert channels'."""
+        channels = self.settings.alerts.channels
+        return self.settings.secret_values() + secret_values(channels, os.environ)
 
 
 def load_settings(path: Path | None = None) -> LoadedSettings:

@@ -21,13 +21,29 @@ def _schema() -> Node:
 def node_at(location: Sequence[str | int]) -> Node | None:
     """Return the schema of what stands at a location as pydantic gives it, or None.
 
-    Such a location holds the kind of a strategy after its name:
+    Such a location holds the kind of a strategy or channel after its name:
     `("strategies", "mine", "vector", "ef_search")`.
     """
     node: Node | None = _resolve(_schema())
     for step in location:
         node = _step(node, step) if node is not None else None
     return node
+
+
+def written(location: Sequence[str | int]) -> list[str | int]:
+    """Return a location as the file has it: without the kinds that pydantic puts in."""
+    kept: list[str | int] = []
+    node: Node | None = _resolve(_schema())
+    for step in location:
+        if node is None or step not in kinds_of(node):
+            kept.append(step)
+        node = _step(node, step) if node is not None else None
+    return kept
+
+
+def kinds_of(node: Node) -> list[str]:
+    """Return the kinds of a table that may be of several; none of any other."""
+    return [_resolve(kind)["properties"]["kind"]["const"] for kind in node.get("oneOf", ())]
 
 
 def keys_of(node: Node) -> list[str]:

@@ -3,7 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+
+class Section(BaseModel):
+    """A table of recallwatch.toml: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False
+    )
 
 
 def _check_scheme(url: str, *schemes: str) -> str:

@@ -86,6 +86,19 @@ class Verdict(StrEnum):
     UNMEASURED = "unmeasured"
 
 
+class AlertState(StrEnum):
+    """The states of an alert in the outbox; docs/state_machine.md draws them.
+
+    `UNKNOWN`: it may or may not have arrived; only a person sends it again.
+    """
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    SENT = "sent"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
 class Trigger(StrEnum):
     """What started a batch."""
 

@@ -18,6 +18,7 @@ from workers.queues import QUEUES
 from workers.schedule import beat_schedule
 
 TASK_MODULES = (
+    "workers.alerting",
     "workers.embedding",
     "workers.evaluation",
     "workers.reducing",
@@ -86,7 +87,8 @@ def _configuration(settings: Settings) -> dict[str, Any]:
     }
 
 
-_settings = load_settings().settings
+_loaded = load_settings()
+_settings = _loaded.settings
 
 # Not the current app: it must not take over the shared tasks of a program that calls start_batch.
 app = Celery("recallwatch", include=TASK_MODULES, set_as_current=False)
@@ -105,4 +107,4 @@ def _refuse_without_servers(**_: object) -> None:
 @setup_logging.connect
 def _configure_logging(**_: object) -> None:
     """Keep Celery from installing its own log handlers."""
-    configure(_settings.log, secrets=_settings.secret_values())
+    configure(_settings.log, secrets=_loaded.secret_values())

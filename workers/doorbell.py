@@ -9,6 +9,7 @@ from pipeline.errors import TransientError
 EMBED_SHARD = "recallwatch.embed_shard"
 EVALUATE_SHARD = "recallwatch.evaluate_shard"
 REDUCE_RUN = "recallwatch.reduce_run"
+DELIVER_ALERT = "recallwatch.deliver_alert"
 SWEEP = "recallwatch.sweep"
 
 
@@ -27,17 +28,25 @@ def reduce(run_ids: Iterable[int]) -> None:
     _ring(REDUCE_RUN, "default", ((run_id,) for run_id in run_ids))
 
 
+def deliver(alert_ids: Iterable[int]) -> None:
+    """Ask for alerts to be delivered."""
+    _ring(DELIVER_ALERT, "default", ((alert_id,) for alert_id in alert_ids))
+
+
 def _ring(task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:
-    """Send one message per argument tuple over one connection.
+    """Send one message per argument tuple over one connection; none opens none.
 
     Raises TransientError when the broker does not take them; the state stands, and the sweep
     rings again.
     """
     from workers.app import app  # noqa: PLC0415 - the app imports the tasks, which import this
 
+    waiting = list(messages)
+    if not waiting:
+        return
     try:
         with app.connection_for_write() as connection, app.amqp.Producer(connection) as producer:
-            for arguments in messages:
+            for arguments in waiting:
                 app.send_task(task, arguments, queue=queue, producer=producer)
     except (OperationalError, OSError) as error:
         raise TransientError(

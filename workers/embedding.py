@@ -15,6 +15,7 @@ from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import EMBED_SHARD
+from workers.failing import fail_runs
 from workers.retrying import wait_before_retry
 
 log = structlog.get_logger(__name__)
@@ -91,4 +92,4 @@ def _fail(ctx: Context, batch_id: int, reason: str) -> None:
     log.warning("embedding_failed", reason=reason)
     with ctx.database.begin() as session:
         waiting = [run.id for run in runs.of_batch(session, batch_id) if run.needs_vectors]
-        runs.fail(session, waiting, reason)
+    fail_runs(ctx, waiting, reason)

@@ -18,6 +18,7 @@ from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import EVALUATE_SHARD
+from workers.failing import fail_runs
 from workers.measuring import measure
 from workers.retrying import wait_before_retry
 
@@ -58,8 +59,7 @@ def evaluate(ctx: Context, run_id: int, number: int) -> None:
             _hand_back(ctx, work.claim, error)
         except RecallwatchError as error:
             log.warning("run_failed", reason=str(error))
-            with ctx.database.begin() as session:
-                runs.fail(session, [run_id], str(error))
+            fail_runs(ctx, [run_id], str(error))
         except SoftTimeLimitExceeded:
             _hand_back(ctx, work.claim, _too_slow(ctx.settings.queue.lease))
         except Exception as error:

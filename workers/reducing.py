@@ -5,15 +5,16 @@ from typing import Any
 
 import structlog
 
-from db import comparisons, results, runs, shards
+from db import baselines, comparisons, results, runs, shards
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
 from pipeline.verdict.rules import Gate, Judgement, judge, measured
-from workers import context
+from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import REDUCE_RUN
+from workers.outbox import write_alerts
 
 log = structlog.get_logger(__name__)
 
@@ -42,8 +43,11 @@ def reduce(ctx: Context, run_id: int) -> bool:
             log.error("results_missing", stored=aggregate.counts.total, size=found.run.size)
             return False
         _write(session, found, aggregate)
+        session.flush()
+        alert_ids = write_alerts(session, found, ctx.settings.alerts)
         log.info("run_completed", verdict=found.run.verdict)
-        return True
+    doorbell.deliver(alert_ids)
+    return True
 
 
 def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
@@ -85,13 +89,18 @@ def _judge(session: Session, found: RunContext, aggregate: Aggregate) -> Judgeme
         example = run.facts["example_error"] if run.facts else None
         more = [f"first error: {example}"] if example else []
         return replace(unmeasured, reasons=[*unmeasured.reasons, *more])
-    reference = runs.find_reference(session, found)
-    if reference is None:
-        return judge(gate, None)
-    comparison = comparisons.compare(session, run, reference)
-    run.compared_to = reference.id
-    run.comparison = comparison.to_json()
-    return judge(gate, comparison)
+    last = runs.find_reference(session, found)
+    pinned = baselines.of(session, found)
+    if last is not None and pinned is not None and last.id == pinned.id:
+        pinned = None
+    against_last = comparisons.compare(session, run, last) if last else None
+    against_pinned = comparisons.compare(session, run, pinned) if pinned else None
+    if against_last is not None:
+        run.compared_to, run.comparison = against_last.reference, against_last.to_json()
+    if against_pinned is not None:
+        run.baseline_run = against_pinned.reference
+        run.baseline_comparison = against_pinned.to_json()
+    return judge(gate, against_last, against_pinned)
 
 
 def _latency(stats: dict[str, float]) -> dict[str, float]:

@@ -12,4 +12,5 @@ def wait_before_retry(error: Exception, *, attempt: int) -> float:
     A server that asked for more patience (Retry-After) gets it.
     """
     asked = error.retry_after if isinstance(error, TransientError) else None
-    return max(asked or 0.0, min(2.0**attempt, LONGEST))
+    # The exponent is kept small: an alert is tried so often that a float would overflow.
+    return max(asked or 0.0, min(2.0 ** min(attempt, 10), LONGEST))

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import redis
 import structlog
 
-from db import runs, shards
+from db import alerts, runs, shards
 from db.session import Session, try_lock
 from pipeline.errors import TransientError
 from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import SWEEP
+from workers.failing import fail_within
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +34,7 @@ class Swept:
 
 @app.task(name=SWEEP)
 def sweep_runs() -> None:
-    """Ring forgotten shards, reduce finished runs, fail overdue ones."""
+    """Ring forgotten shards and alerts, reduce finished runs, fail overdue ones."""
     sweep(context.current())
 
 
@@ -49,7 +50,10 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
             return None
         failed = _fail_hopeless(ctx, session)
         reduced = runs.finished_shards_only(session)
+        alerts.age(session)
+        waiting = alerts.due(session)
     doorbell.reduce(reduced)
+    doorbell.deliver(waiting)
     rung = _ring_forgotten(ctx, quiet) if _queues_empty(ctx) else []
     if failed or rung or reduced:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced)
@@ -58,11 +62,16 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
 
 def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
     """Fail runs with a shard out of attempts, and runs past their deadline."""
-    failed = []
-    for run_id, reason in shards.exhausted(session, attempts=ctx.settings.queue.attempts):
-        failed += runs.fail(session, [run_id], reason)
-    overdue = runs.overdue(session)
-    return failed + runs.fail(session, overdue, "not finished by its deadline ([queue] deadline)")
+    hopeless = [
+        ([run_id], reason)
+        for run_id, reason in shards.exhausted(session, attempts=ctx.settings.queue.attempts)
+    ]
+    hopeless.append((runs.overdue(session), "not finished by its deadline ([queue] deadline)"))
+    return [
+        run_id
+        for run_ids, reason in hopeless
+        for run_id in fail_within(ctx, session, run_ids, reason)[0]
+    ]
 
 
 def _ring_forgotten(ctx: Context, quiet: int) -> list[tuple[int, int]]:

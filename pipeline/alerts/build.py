@@ -46,17 +46,6 @@ def build_channel(name: str, settings: ChannelSettings, environment: Environment
             return _email(name, settings, environment)
 
 
-def secret_values(channels: Mapping[str, ChannelSettings], environment: Environment) -> list[str]:
-    """Return what logs must not show: the values of all variables that the channels name."""
-    names = [
-        variable
-        for settings in channels.values()
-        for field in ("url_env", "secret_env", "password_env")
-        if (variable := getattr(settings, field, None)) is not None
-    ]
-    return [environment[variable] for variable in names if environment.get(variable)]
-
-
 def _slack(name: str, settings: SlackSettings, environment: Environment) -> SlackChannel:
     url = _secret(name, settings.url_env, environment)
     allowed = [] if settings.allow_host is None else [settings.allow_host]

@@ -121,10 +121,7 @@ def eval_command(run: RunSummary) -> str:
 
 def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "changes": tuple(
-            Change(c["metric"], current=c["current"], previous=c["previous"])
-            for c in comparison["changes"]
-        ),
+        "changes": tuple(Change.from_json(change) for change in comparison["changes"]),
         "lost": comparison["lost"],
         "won": comparison["won"],
         "shared": comparison["pairing"]["shared"],

@@ -116,7 +116,7 @@ class Alert:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
-        values["changes"] = [asdict(c) | {"difference": c.difference} for c in self.changes]
+        values["changes"] = [change.to_json() for change in self.changes]
         return values
 
     @classmethod
@@ -129,13 +129,9 @@ class Alert:
             "level": None if level is None else Level(level),
             "verdict": None if verdict is None else Verdict(verdict),
             "reasons": tuple(values["reasons"]),
-            "changes": tuple(_change(change) for change in values["changes"]),
+            "changes": tuple(Change.from_json(change) for change in values["changes"]),
             "categories": tuple(CategoryDrop(**drop) for drop in values["categories"]),
             "lost_questions": tuple(LostQuestion(**q) for q in values["lost_questions"]),
             "corpus": tuple(values["corpus"]),
         }
         return cls(**{**values, **typed})
-
-
-def _change(values: Mapping[str, Any]) -> Change:
-    return Change(values["metric"], current=values["current"], previous=values["previous"])

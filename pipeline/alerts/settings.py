@@ -1,13 +1,14 @@
 """The [alerts] table: named channels, and which alerts each of them gets."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.alerts.address import is_loopback
 from pipeline.alerts.message import AlertKind, Severity
-from pipeline.settings import Section
+from pipeline.settings_types import Section
 
 Security = Literal["starttls", "ssl", "none"]
 
@@ -144,3 +145,16 @@ class AlertSettings(Section):
     channels: dict[ChannelName, ChannelSettings] = Field(
         {}, description="named ways to tell people: slack, webhook or email"
     )
+
+
+def secret_values(
+    channels: Mapping[str, ChannelSettings], environment: Mapping[str, str]
+) -> list[str]:
+    """Return what logs must not show: the values of all variables that the channels name."""
+    names = [
+        variable
+        for settings in channels.values()
+        for field in ("url_env", "secret_env", "password_env")
+        if (variable := getattr(settings, field, None)) is not None
+    ]
+    return [environment[variable] for variable in names if environment.get(variable)]

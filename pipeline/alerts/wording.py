@@ -75,7 +75,7 @@ def paragraphs(alert: Alert) -> list[Paragraph]:
     ]
     found = (
         (WHAT_CHANGED, [moved(change) for change in changes_at_k(alert)]),
-        (why, [*map(one_line, alert.reasons), *_counts(alert)]),
+        (why, [*map(one_line, alert.reasons), *_statistics(alert), *_counts(alert)]),
         ("By category", drops),
         ("Worst lost questions", [_lost(question) for question in alert.lost_questions]),
         ("Corpus", [one_line(line) for line in alert.corpus]),
@@ -116,6 +116,16 @@ def ordinal(number: int) -> str:
     endings = {1: "st", 2: "nd", 3: "rd"}
     ending = "th" if number % 100 in _TEENS else endings.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def _statistics(alert: Alert) -> list[str]:
+    """Return interval and p-value of the metric that moved worst, where they were computed."""
+    for change in sorted(changes_at_k(alert), key=lambda change: change.difference):
+        if change.interval is not None and change.p is not None:
+            low, high = change.interval
+            interval = f"95 % interval {low:+.4f} to {high:+.4f}"
+            return [f"{one_line(change.metric)}: {interval}, p = {change.p:.2g}"]
+    return []
 
 
 def _counts(alert: Alert) -> list[str]:

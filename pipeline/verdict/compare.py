@@ -1,8 +1,10 @@
 """A paired comparison of two runs: only questions that are the same, and scored, in both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from pipeline.verdict.resampling import Differences, bootstrap_interval, sign_flip_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +33,47 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A metric's mean over the shared questions, now and before."""
+    """A metric's mean over the shared questions, now and before.
+
+    `interval` is the 95 % bootstrap interval of the difference: where it would lie for other
+    questions of this kind. `p` is the two-sided sign-flip p-value of no difference. Both are given
+    for the metrics at k only.
+    """
 
     metric: str
     current: float
     previous: float
+    interval: tuple[float, float] | None = None
+    p: float | None = None
 
     @property
     def difference(self) -> float:
         """Now minus before: below zero is a drop."""
         return self.current - self.previous
+
+    def with_statistics(self, differences: Differences, seed: int) -> "Change":
+        """Return the change with its interval and p-value; `differences` are now minus before."""
+        return replace(
+            self,
+            interval=bootstrap_interval(differences, seed=seed),
+            p=sign_flip_p(differences, seed=seed),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures and their difference, at full precision."""
+        return asdict(self) | {"difference": self.difference}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote; records of the first version lack interval and p."""
+        interval = values.get("interval")
+        return cls(
+            values["metric"],
+            current=values["current"],
+            previous=values["previous"],
+            interval=None if interval is None else (interval[0], interval[1]),
+            p=values.get("p"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +99,23 @@ class Comparison:
         return {
             "reference": self.reference,
             "pairing": asdict(self.pairing),
-            "changes": [asdict(c) | {"difference": c.difference} for c in self.changes],
+            "changes": [change.to_json() for change in self.changes],
             "lost": self.lost,
             "won": self.won,
             "corpus": list(self.corpus),
         }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(
+            reference=values["reference"],
+            pairing=Pairing(**values["pairing"]),
+            changes=[Change.from_json(change) for change in values["changes"]],
+            lost=values["lost"],
+            won=values["won"],
+            corpus=values["corpus"],
+        )
 
 
 _PARTS = (("texts", "chunk texts"), ("vectors", "vectors"))

@@ -1,7 +1,7 @@
 """The rules that turn a run and its comparison into a verdict, each with its figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pipeline.types import Verdict
@@ -52,15 +52,35 @@ def measured(gate: Gate, *, scored: int, failed: int, ineligible: int) -> Judgem
     return None
 
 
-def judge(gate: Gate, comparison: Comparison | None) -> Judgement:
-    """Judge a measured run against its reference: the field's plain threshold rule.
+def judge(gate: Gate, last: Comparison | None, pinned: Comparison | None = None) -> Judgement:
+    """Judge a measured run against the last one and, where a person pinned one, the baseline.
+
+    The worse of the two verdicts stands: small drops that pass one after the other against the
+    run before add up against the baseline.
+    """
+    if last is None and pinned is None:
+        reason = "first measured run of this set, strategy, k and level"
+        return Judgement(Verdict.BASELINE, [reason])
+    answers = [] if last is None else [_against(gate, last)]
+    if pinned is not None:
+        answer = _against(gate, pinned)
+        answers.append(
+            replace(answer, reasons=[f"against the baseline: {said}" for said in answer.reasons])
+        )
+    worst = min(answers, key=lambda answer: SEVERITY.index(answer.verdict))
+    return replace(worst, reasons=[said for answer in answers for said in answer.reasons])
+
+
+SEVERITY = (Verdict.REGRESSED, Verdict.INCOMPARABLE, Verdict.OK, Verdict.IMPROVED)
+"""The verdicts of a comparison, worst first."""
+
+
+def _against(gate: Gate, comparison: Comparison) -> Judgement:
+    """Judge against one reference: the field's plain threshold rule.
 
     Regressed when any of the gate's metrics fell by more than `max_drop` over the shared
     questions; improved when one rose by more than that and none fell so far.
     """
-    if comparison is None:
-        reason = "first measured run of this set, strategy, k and level"
-        return Judgement(Verdict.BASELINE, [reason])
     pairing = comparison.pairing
     if pairing.shared == 0 or pairing.share < gate.min_shared:
         reason = (

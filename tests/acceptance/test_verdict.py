@@ -79,9 +79,11 @@ def test_the_table_of_a_regression_shows_both_means_and_the_drop(spoiled: Spoile
     drop = change["current"] - change["previous"]
     assert change["difference"] == drop < -0.1
     rows = [line.split() for line in spoiled.table.out.splitlines()]
-    _, current, previous, difference = next(row for row in rows if row[:1] == ["recall@11"])
-    assert float(difference) == pytest.approx(float(current) - float(previous), abs=1.5e-4)
-    assert float(difference) < -0.1
+    _, *figures, p = next(row for row in rows if row[:1] == ["recall@11"])
+    current, previous, difference, low, high = map(float, figures)
+    assert difference == pytest.approx(current - previous, abs=1.5e-4)
+    assert low < difference < high < 0
+    assert (difference < -0.1, p) == (True, "<.001")
     assert "regressed" in spoiled.table.out
     assert "more than max_drop 0.02" in " ".join(spoiled.table.out.split())
     assert "without a hit at 11" in spoiled.table.out

@@ -217,3 +217,14 @@ def wait_of(db: Database, run_id: int, number: int = 0) -> float:
 def run_of(db: Database, run_id: int) -> Run:
     with db.begin() as session:
         return runs.get(session, run_id).run
+
+
+def end_run(db: Database, run_id: int, verdict: str = "ok", status: str = "completed") -> int:
+    """Give a run its verdict, as if all its questions had been scored."""
+    execute(
+        db,
+        "UPDATE recallwatch.run SET status = :status, verdict = :verdict, finished_at = now(),"
+        " n_scored = size, n_failed = 0, n_ineligible = 0 WHERE id = :run",
+        {"run": run_id, "verdict": verdict, "status": status},
+    )
+    return run_id

@@ -1,7 +1,10 @@
+import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from db.session import Database
 from pipeline.golden.fingerprint import content_hash
 from pipeline.types import Kind, Question
 from pipeline.verdict.compare import Comparison, Pairing
+from pipeline.verdict.resampling import Differences, bootstrap_interval, seed_of
 from tests.integration.db.building import (
     failed,
     import_set,
@@ -141,10 +145,27 @@ def test_two_runs_compare_as_a_naive_loop_compares_them(
     for change in found.changes:
         means = means_of(shared, change.metric)
         assert (change.current, change.previous) == pytest.approx(means, abs=1e-12)
+        drops = [now.measured[change.metric] - was.measured[change.metric] for now, was in shared]
+        assert change.p == pytest.approx(counted_p(drops))
+        assert change.interval == pytest.approx(
+            bootstrap_interval(
+                Differences.from_raw(drops),
+                seed=seed_of(current.run_id, reference.run_id, change.metric),
+            )
+        )
+    assert compare(db, current.run_id, reference.run_id) == found
     hits = [(now.measured["hit@5"], was.measured["hit@5"]) for now, was in shared]
     assert found.lost == sum(now < was for now, was in hits)
     assert found.won == sum(now > was for now, was in hits)
     assert len(lost(db, current.run_id, reference.run_id)) == found.lost
+
+
+def counted_p(differences: Sequence[float]) -> float:
+    """Count over all signs how often the sum is at least as far from zero."""
+    observed = abs(sum(differences)) - 1e-9
+    signs = list(itertools.product((-1, 1), repeat=len(differences)))
+    sums = [abs(sum(map(operator.mul, differences, each))) for each in signs]
+    return float(np.mean(np.array(sums) >= observed))
 
 
 def run_with(db: Database, rows: Sequence[ResultRow]) -> int:
@@ -250,6 +271,35 @@ def test_lost_questions_are_those_found_nowhere_then_the_deepest(db: Database) -
     assert lost(db, after, before) == [3, 1, 0]
     assert lost(db, after, before, limit=2) == [3, 1]
     assert compare(db, after, before).lost == 3
+
+
+def test_won_questions_are_those_that_had_no_hit_and_have_one(db: Database) -> None:
+    import_set(db, questions(4))
+    before = run_with(db, [scored(0, 0, 0, 0), scored(1, 0, 0, 0), scored(2), failed(3)])
+    after = run_with(db, [replace(scored(0), first_rank=4), *map(scored, (1, 2, 3))])
+
+    with db.begin() as session:
+        run, reference = (runs.get(session, run_id).run for run_id in (after, before))
+        found = comparisons.won(session, run, reference, limit=10)
+
+    assert [(row.position, row.was_rank, row.first_rank) for row in found] == [
+        (0, None, 4), (1, None, 1)
+    ]  # fmt: skip
+    assert compare(db, after, before).won == 2
+
+
+def test_by_category_only_shared_questions_with_a_category_count(db: Database) -> None:
+    labels = ["a", "a", "b", None, "c"]
+    import_set(db, [replace(q, category=c) for q, c in zip(questions(5), labels, strict=True)])
+    before = run_with(db, [scored(p) for p in range(5)])
+    drops = [scored(0, 0, 0.5, 0), scored(1, 0, 0, 0), scored(2), scored(3, 0, 0, 0), failed(4)]
+    after = run_with(db, drops)
+
+    with db.begin() as session:
+        run, reference = (runs.get(session, run_id).run for run_id in (after, before))
+        found = comparisons.by_category(session, run, reference, "recall@5")
+
+    assert found == [("a", -0.75, 2), ("b", 0.0, 1)]
 
 
 def test_the_record_says_how_the_corpus_differs(db: Database) -> None:

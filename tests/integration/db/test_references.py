@@ -8,23 +8,13 @@ from db import runs
 from db.session import Database
 from pipeline.errors import UsageError
 from pipeline.types import Verdict
-from tests.integration.db.building import execute, import_set, questions, start_run
-
-
-def end(db: Database, run_id: int, verdict: str = Verdict.OK, status: str = "completed") -> int:
-    execute(
-        db,
-        "UPDATE recallwatch.run SET status = :status, verdict = :verdict, finished_at = now(),"
-        " n_scored = size, n_failed = 0, n_ineligible = 0 WHERE id = :run",
-        {"run": run_id, "verdict": verdict, "status": status},
-    )
-    return run_id
+from tests.integration.db.building import end_run, execute, import_set, questions, start_run
 
 
 def finished(
     db: Database, changes: dict[str, Any] | None = None, *, set_name: str = "default"
 ) -> int:
-    return end(db, start_run(db, changes, set_name=set_name))
+    return end_run(db, start_run(db, changes, set_name=set_name))
 
 
 def reference(db: Database, run_id: int) -> int | None:
@@ -81,7 +71,7 @@ def test_a_run_of_another_set_is_no_reference(db: Database) -> None:
 )
 def test_an_unmeasured_run_is_no_reference(db: Database, status: str, verdict: str) -> None:
     like = finished(db)
-    end(db, start_run(db), verdict, status)
+    end_run(db, start_run(db), verdict, status)
     start_run(db)
 
     assert reference(db, start_run(db)) == like
@@ -89,7 +79,7 @@ def test_an_unmeasured_run_is_no_reference(db: Database, status: str, verdict: s
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.UNMEASURED])
 def test_every_measured_run_is_a_reference(db: Database, verdict: str) -> None:
-    run_id = end(db, start_run(db), verdict)
+    run_id = end_run(db, start_run(db), verdict)
 
     assert reference(db, start_run(db)) == run_id
 
@@ -128,7 +118,7 @@ def test_overdue_runs_are_those_past_their_deadline(db: Database) -> None:
 
     with db.begin() as session:
         assert runs.overdue(session) == [late]
-    end(db, late)
+    end_run(db, late)
     with db.begin() as session:
         assert runs.overdue(session) == []
         assert [run.id for run in runs.of_batch(session, runs.get(session, run_id).batch.id)] == [

@@ -1,5 +1,5 @@
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Row
 
 from db import results
-from db.models import Run
 from db.results import ResultRow
 from db.session import Database
 from pipeline.types import Question
 from tests.integration.db.building import (
-    GATE,
     MEASURES,
     claimed,
     execute,
@@ -32,6 +30,7 @@ from tests.integration.db.building import (
     store_all,
     together,
 )
+from tests.integration.workers.working import finished, values
 from workers.context import Context
 from workers.reducing import reduce
 
@@ -50,15 +49,6 @@ def name(db: Database) -> str:
     """Give the name of a golden set of four questions."""
     import_set(db, questions(4), "four")
     return "four"
-
-
-def finished(ctx: Context, name: str, rows: Sequence[ResultRow], **gate: float) -> Run:
-    """Run the set with these results and reduce it; `gate` changes the gate."""
-    db = ctx.database
-    run_id = start_run(db, {"gate": asdict(GATE) | gate}, set_name=name, shard_size=2)
-    store_all(db, run_id, rows)
-    assert reduce(ctx, run_id)
-    return run_of(db, run_id)
 
 
 def record(db: Database, run_id: int) -> object:
@@ -191,12 +181,6 @@ def test_the_first_run_is_the_baseline(ctx: Context, name: str) -> None:
     assert (run.status, run.verdict, run.compared_to) == ("completed", "baseline", None)
     assert run.comparison is None
     assert run.finished_at is not None
-
-
-def values(*each: float) -> Iterator[ResultRow]:
-    """Yield scored results whose measures all have these values."""
-    for position, value in enumerate(each):
-        yield scored(position, value, value, value)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,15 @@ import pytest
 from pydantic import SecretStr
 from redis import Redis
 
+from db import alerts
+from db.models import Alert
 from db.session import Database, try_lock
 from pipeline.errors import TransientError
 from pipeline.settings import Settings
+from pipeline.types import AlertState
 from tests.integration.db.building import (
     claimed,
+    end_run,
     execute,
     expire,
     fetch,
@@ -27,7 +31,7 @@ from tests.integration.db.building import (
 from tests.integration.workers.conftest import Opener
 from tests.integration.workers.working import NOWHERE, Bell
 from workers.context import Context
-from workers.doorbell import EVALUATE_SHARD, REDUCE_RUN
+from workers.doorbell import DELIVER_ALERT, EVALUATE_SHARD, REDUCE_RUN
 from workers.sweeping import LOCK, Swept, sweep
 
 pytestmark = pytest.mark.usefixtures("bell")
@@ -221,3 +225,57 @@ def test_runs_that_are_at_work_are_left_alone(ctx: Context, bell: Bell, run: int
 
     assert sweep(ctx, quiet=0) == NOTHING
     assert REDUCE_RUN not in [task for task, _ in bell.messages]
+
+
+@pytest.fixture
+def waiting(ctx: Context, run: int) -> list[int]:
+    """Give the alerts of three channels that wait for a worker; no message of them is left."""
+    finish_shards(ctx.database, run)
+    end_run(ctx.database, run, "regressed")
+    with ctx.database.begin() as session:
+        return alerts.add(session, run, ["a", "b", "c"], "regressed", {})
+
+
+def alert_state(ctx: Context, alert_id: int) -> str:
+    with ctx.database.begin() as session:
+        return session.get_one(Alert, alert_id).state
+
+
+def test_alerts_that_are_due_are_rung_until_a_worker_takes_them(
+    ctx: Context, bell: Bell, waiting: list[int]
+) -> None:
+    first, second, third = waiting
+    with ctx.database.begin() as session:
+        hold = alerts.claim(session, second)
+        assert hold is not None
+        alerts.close(session, hold, AlertState.PENDING, error="429", wait=60)
+        assert alerts.claim(session, third)
+
+    for _ in range(2):
+        assert sweep(ctx) == NOTHING
+        assert bell.take() == [(DELIVER_ALERT, (first,))]
+
+    execute(ctx.database, "UPDATE recallwatch.alert SET next_at = next_at - interval '61 s'")
+    sweep(ctx)
+    assert bell.take() == [(DELIVER_ALERT, (first,)), (DELIVER_ALERT, (second,))]
+
+
+def test_a_sweep_ends_what_a_lost_worker_left_and_what_was_tried_for_a_day(
+    ctx: Context, bell: Bell, waiting: list[int]
+) -> None:
+    lost, vain, untried = waiting
+    with ctx.database.begin() as session:
+        assert alerts.claim(session, lost)
+        hold = alerts.claim(session, vain)
+        assert hold is not None
+        alerts.close(session, hold, AlertState.PENDING, error="429", wait=0)
+    execute(
+        ctx.database,
+        "UPDATE recallwatch.alert SET created_at = created_at - interval '25 hours',"
+        " claimed_at = claimed_at - interval '11 minutes'",
+    )
+
+    sweep(ctx)
+
+    assert [alert_state(ctx, each) for each in waiting] == ["unknown", "failed", "pending"]
+    assert bell.messages == [(DELIVER_ALERT, (untried,))]

@@ -1,12 +1,16 @@
 """A worker in this process: messages are kept in a list and worked on when a test says so."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from db import results, runs
-from db.models import Run
+from db import alerts, results, runs
+from db.models import Alert, Run
+from db.results import ResultRow
+from tests.integration.db.building import GATE, scored, start_run, store_all
+from workers.alerting import deliver
 from workers.context import Context
-from workers.doorbell import EMBED_SHARD, EVALUATE_SHARD, REDUCE_RUN
+from workers.doorbell import DELIVER_ALERT, EMBED_SHARD, EVALUATE_SHARD, REDUCE_RUN
 from workers.embedding import embed
 from workers.enqueue import Request, StartedBatch, start
 from workers.evaluation import evaluate
@@ -23,6 +27,7 @@ TASKS: Mapping[str, Callable[..., object]] = {
     EMBED_SHARD: embed,
     EVALUATE_SHARD: evaluate,
     REDUCE_RUN: reduce,
+    DELIVER_ALERT: deliver,
 }
 
 
@@ -80,3 +85,30 @@ def rows_of(ctx: Context, run_id: int) -> Sequence[tuple[Any, ...]]:
              row.missing, row.error)
             for row in results.details(session, run_id)
         ]  # fmt: skip
+
+
+def finished(
+    ctx: Context,
+    name: str,
+    rows: Iterable[ResultRow],
+    changes: Mapping[str, Any] | None = None,
+    **gate: float,
+) -> Run:
+    """Run a set with these results and reduce it; `changes` are of the plan, `gate` of the gate."""
+    plan = {"gate": asdict(GATE) | gate, **(changes or {})}
+    run_id = start_run(ctx.database, plan, set_name=name, shard_size=2)
+    store_all(ctx.database, run_id, list(rows))
+    assert reduce(ctx, run_id)
+    return run_of(ctx, run_id)
+
+
+def values(*each: float) -> Iterator[ResultRow]:
+    """Yield scored results whose measures all have these values."""
+    for position, value in enumerate(each):
+        yield scored(position, value, value, value)
+
+
+def alerts_of(ctx: Context) -> list[Alert]:
+    """Return the outbox, in order."""
+    with ctx.database.begin() as session:
+        return list(alerts.recent(session, limit=1000))[::-1]

@@ -33,14 +33,19 @@ def test_wrong_settings_raise_when_asked_for(folder: Path) -> None:
 
 
 def test_loading_configures_logging_with_the_verbosity_and_the_secrets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    channel = '[alerts.channels.team]\nkind = "slack"\nurl_env = "TEAM_HOOK"\n'
+    (folder / "recallwatch.toml").write_text(channel)
+    monkeypatch.setenv("TEAM_HOOK", "https://hooks.slack.com/services/T0/B0/canary")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
     try:
         _ = Context(verbosity=1).settings
-        structlog.get_logger().info("asked", key="sk-canary")
+        structlog.get_logger().info(
+            "asked", key="sk-canary", url="https://hooks.slack.com/services/T0/B0/canary"
+        )
         written = capsys.readouterr().err
     finally:
         root.handlers, level = before

@@ -9,8 +9,8 @@ from pipeline.settings_loading import load_settings
 
 FILE = "recallwatch.toml"
 TOP = (
-    "database_url, corpus_url, redis_url, state_dir, corpus, embedding, eval, gate, queue, log, "
-    "strategies"
+    "database_url, corpus_url, redis_url, state_dir, corpus, embedding, eval, gate, queue, alerts, "
+    "log, strategies"
 )
 EVAL = "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, max_failed"
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
@@ -150,6 +150,47 @@ def faults(text: str = "") -> str:
         (
             '[eval]\nstrategies = ["nope"]',
             "eval.strategies: no strategy 'nope'; there are vector, fulltext, hybrid",
+        ),
+        # Alert channels
+        (
+            '[alerts.channels.team]\nkind = "teams"',
+            'alerts.channels.team.kind: must be one of slack, webhook, email, not "teams"',
+        ),
+        (
+            '[alerts.channels.team]\nurl_env = "HOOK"',
+            "alerts.channels.team.kind: must be one of slack, webhook, email, but it is missing",
+        ),
+        (
+            '[alerts.channels.team]\nkind = "webhook"',
+            "alerts.channels.team.url_env: must be a string, but it is missing",
+        ),
+        (
+            '[alerts.channels.team]\nkind = "slack"\nurl = "https://example.org"',
+            (
+                "alerts.channels.team.url: unknown key; did you mean url_env? (allowed: on,"
+                " min_severity, kind, url_env, allow_host)"
+            ),
+        ),
+        (
+            '[alerts.channels.team]\nkind = "slack"\non = ["regresed"]',
+            (
+                "alerts.channels.team.on[0]: must be one of regressed, unmeasured, recovered,"
+                ' golden_stale, not "regresed"'
+            ),
+        ),
+        (
+            '[alerts.channels."a b"]\nkind = "slack"',
+            (
+                'alerts.channels."a b": a name must be letters, digits, - and _, 100 at most, '
+                "the first a letter or digit"
+            ),
+        ),
+        (
+            (
+                '[alerts.channels.email]\nkind = "email"\nhost = "mail.example.org"\n'
+                'security = "none"\nsender = "a@example.org"\nrecipients = ["b@example.org"]'
+            ),
+            ('alerts.channels.email: security "none" is only for a mail server on this machine'),
         ),
         # Rules that hold between keys
         (

@@ -93,7 +93,8 @@ def test_every_task_module_registers_tasks_under_names_of_our_own() -> None:
 
     assert {task.__module__ for task in tasks.values()} == set(TASK_MODULES)
     assert tasks.keys() >= {
-        doorbell.EMBED_SHARD, doorbell.EVALUATE_SHARD, doorbell.REDUCE_RUN, doorbell.SWEEP
+        doorbell.EMBED_SHARD, doorbell.EVALUATE_SHARD, doorbell.REDUCE_RUN, doorbell.DELIVER_ALERT,
+        doorbell.SWEEP,
     }  # fmt: skip
 
 
@@ -106,6 +107,7 @@ def test_every_task_is_rung_to_a_queue_that_workers_listen_to(
     doorbell.embed(1, [])
     doorbell.evaluate([])
     doorbell.reduce([])
+    doorbell.deliver([])
 
     assert rung.keys() == our_tasks().keys()
     assert set(rung.values()) <= set(QUEUES)

@@ -1,10 +1,16 @@
 import pytest
 
 from pipeline.alerts.base import Channel
-from pipeline.alerts.build import build_channel, route, secret_values
+from pipeline.alerts.build import build_channel, route
 from pipeline.alerts.email import EmailChannel
 from pipeline.alerts.message import AlertKind, Severity
-from pipeline.alerts.settings import ChannelSettings, EmailSettings, SlackSettings, WebhookSettings
+from pipeline.alerts.settings import (
+    ChannelSettings,
+    EmailSettings,
+    SlackSettings,
+    WebhookSettings,
+    secret_values,
+)
 from pipeline.alerts.slack import SlackChannel
 from pipeline.alerts.webhook import WebhookChannel
 from pipeline.errors import SettingsError

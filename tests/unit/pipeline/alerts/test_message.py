@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeline.alerts.message import Alert, Severity
+from pipeline.verdict.compare import Change
 from tests.unit.pipeline.alerts.examples import any_alert, regressed, stale
 
 
@@ -28,8 +29,18 @@ def test_json_gives_the_difference_of_each_metric() -> None:
         "metric": "recall@5",
         "current": 0.88,
         "previous": 0.91,
+        "interval": (-0.06, -0.001),
+        "p": 0.0125,
         "difference": pytest.approx(-0.03),
     }
+
+
+def test_a_change_of_before_intervals_can_still_be_read() -> None:
+    values = regressed().to_json()
+    for change in values["changes"]:
+        del change["interval"], change["p"]
+
+    assert Alert.from_json(values).changes[0] == Change("recall@5", current=0.88, previous=0.91)
 
 
 @pytest.mark.parametrize(

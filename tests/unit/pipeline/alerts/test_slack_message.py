@@ -171,6 +171,7 @@ def test_the_whole_message() -> None:
             section(
                 "How sure:",
                 "recall@5 fell by more than its noise explains (12 net lost, 7 needed)",
+                "recall@5: 95 % interval -0.0600 to -0.0010, p = 0.013",
                 "15 lost and 3 won of 400 shared questions",
                 "410 of 420 questions scored",
             ),

@@ -68,7 +68,9 @@ def test_the_documented_fields_of_the_first_schema() -> None:
         *("lost", "won", "shared", "n_scored", "size", "categories", "lost_questions"),
         *("corpus", "reproduce", "link", "git_sha"),
     }
-    assert values["changes"][0].keys() == {"metric", "current", "previous", "difference"}
+    assert values["changes"][0].keys() == {
+        *("metric", "current", "previous", "difference", "interval", "p"),
+    }
     assert values["categories"][0] == {"name": "billing", "difference": -0.25, "n": 40}
     assert values["lost_questions"][1] == {
         "text": "Where is my invoice?",

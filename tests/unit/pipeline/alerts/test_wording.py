@@ -61,6 +61,7 @@ def test_every_paragraph_of_a_full_message() -> None:
         ],
         "How sure": [
             "recall@5 fell by more than its noise explains (12 net lost, 7 needed)",
+            "recall@5: 95 % interval -0.0600 to -0.0010, p = 0.013",
             "15 lost and 3 won of 400 shared questions",
             "410 of 420 questions scored",
         ],
@@ -71,6 +72,17 @@ def test_every_paragraph_of_a_full_message() -> None:
         ],
         "Corpus": ["chunks 1,000 -> 1,200", "vectors changed"],
     }
+
+
+def test_how_sure_is_said_of_the_metric_at_k_that_fell_most() -> None:
+    changes = (
+        Change("recall@5", current=0.9, previous=0.9, interval=(0, 0), p=1.0),
+        Change("ndcg@5", current=0.5, previous=0.6, interval=(-0.2, 0.0), p=1e-30),
+    )
+
+    (said,) = wording._statistics(regressed(changes=changes))
+
+    assert said == "ndcg@5: 95 % interval -0.2000 to +0.0000, p = 1e-30"
 
 
 def test_paragraphs_with_nothing_in_them_are_left_out() -> None:

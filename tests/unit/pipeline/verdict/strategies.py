@@ -43,3 +43,16 @@ def changes(draw: st.DrawFn) -> list[Change]:
 def gates(max_drop: st.SearchStrategy[float] = MEANS) -> st.SearchStrategy[Gate]:
     some_metrics = st.lists(st.sampled_from(METRICS), min_size=1, unique=True)
     return st.builds(gate, max_drop, some_metrics)
+
+
+def any_change() -> st.SearchStrategy[Change]:
+    """Draw a change with or without its statistics."""
+    interval = st.tuples(st.floats(-1, 1), st.floats(-1, 1))
+    return st.builds(
+        Change,
+        st.sampled_from(METRICS),
+        MEANS,
+        MEANS,
+        interval=st.none() | interval,
+        p=st.none() | MEANS,
+    )

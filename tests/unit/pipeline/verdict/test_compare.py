@@ -1,11 +1,14 @@
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from pipeline.verdict.compare import Change, Pairing, corpus_changes
-from tests.unit.pipeline.verdict.strategies import comparison
+from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
+from pipeline.verdict.resampling import Differences
+from tests.unit.pipeline.verdict.strategies import any_change, comparison
 
 COUNTS = st.integers(0, 1000)
 
@@ -33,9 +36,66 @@ def test_what_a_run_stores_is_json_with_every_figure() -> None:
     assert stored["reference"] == 7
     assert stored["pairing"]["gone"] == 3
     assert stored["changes"] == [
-        {"metric": "recall@5", "current": 0.5, "previous": 0.75, "difference": -0.25}
-    ]
+        {
+            "metric": "recall@5", "current": 0.5, "previous": 0.75, "interval": None, "p": None,
+            "difference": -0.25,
+        }
+    ]  # fmt: skip
     assert stored["corpus"] == ["chunks 1 -> 2"]
+
+
+@given(changes=st.lists(any_change()), counts=st.tuples(*[COUNTS] * 8))
+def test_a_comparison_comes_back_from_the_record_as_it_was(
+    changes: list[Change], counts: tuple[int, ...]
+) -> None:
+    pairing = Pairing(*counts[:6])
+    made = Comparison(
+        7, pairing, changes, lost=counts[6], won=counts[7], corpus=["vectors changed"]
+    )
+
+    assert Comparison.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_a_change_of_a_record_from_before_intervals_can_be_read() -> None:
+    old = {"metric": "recall@5", "current": 0.5, "previous": 0.75, "difference": -0.25}
+
+    assert Change.from_json(old) == Change("recall@5", 0.5, 0.75)
+
+
+STEPS, CHANCES = [-1.0, -0.5, 0.0, 0.5, 1.0], [0.1, 0.1, 0.7, 0.05, 0.05]
+RAW = np.random.default_rng(5).choice(STEPS, size=300, p=CHANCES)
+
+
+def test_interval_and_p_are_scipys_on_the_same_differences() -> None:
+    known = Change("recall@5", 0.5, 0.75).with_statistics(Differences.from_raw(RAW), seed=1)
+
+    interval = stats.bootstrap(
+        (RAW,), np.mean, method="percentile", n_resamples=10_000, batch=500,
+        rng=np.random.default_rng(9),
+    ).confidence_interval  # fmt: skip
+    p = stats.permutation_test(
+        (RAW,), np.mean, permutation_type="samples", vectorized=True, n_resamples=10_000,
+        batch=500, rng=np.random.default_rng(9),
+    ).pvalue  # fmt: skip
+    assert known.interval == pytest.approx(interval, abs=0.005)
+    assert known.p == pytest.approx(p, abs=0.005)
+    assert (known.metric, known.current, known.previous) == ("recall@5", 0.5, 0.75)
+
+
+def test_the_same_seed_gives_the_same_statistics_and_another_seed_others() -> None:
+    change, differences = Change("recall@5", 0.5, 0.75), Differences.from_raw(RAW)
+
+    one, again, other = (change.with_statistics(differences, seed) for seed in (1, 1, 2))
+
+    assert one == again
+    assert one.interval != other.interval
+
+
+def test_where_every_question_moved_alike_the_interval_is_that_difference() -> None:
+    known = Change("recall@5", 0.5, 0.75).with_statistics(Differences.from_raw([-0.25] * 4), seed=1)
+
+    assert known.interval == (-0.25, -0.25)
+    assert known.p == pytest.approx(2 / 2**4)
 
 
 def corpus(**changes: object) -> dict[str, object]:

@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import asdict
 from fractions import Fraction
 
@@ -146,6 +147,74 @@ def test_the_order_of_the_gate_and_of_the_changes_does_not_matter(
     assert one.verdict == other.verdict
     if one.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}:
         assert sorted(one.reasons) == sorted(other.reasons)
+
+
+DROP, STILL, RISE = 0.7, 0.8, 0.9
+"""Recall now, where it was 0.8 before."""
+
+
+def few_shared() -> Comparison:
+    return comparison(Change("recall@5", 0.1, 0.8), STEADY, shared=1, new=9)
+
+
+@pytest.mark.parametrize(
+    ("last", "pinned", "verdict"),
+    [
+        (recall(STILL, 0.8), recall(DROP, 0.8), Verdict.REGRESSED),
+        (recall(DROP, 0.8), recall(RISE, 0.8), Verdict.REGRESSED),
+        (recall(RISE, 0.8), recall(DROP, 0.8), Verdict.REGRESSED),
+        (few_shared(), recall(DROP, 0.8), Verdict.REGRESSED),
+        (recall(STILL, 0.8), recall(RISE, 0.8), Verdict.OK),
+        (recall(RISE, 0.8), recall(STILL, 0.8), Verdict.OK),
+        (recall(RISE, 0.8), recall(RISE, 0.8), Verdict.IMPROVED),
+        (recall(STILL, 0.8), few_shared(), Verdict.INCOMPARABLE),
+        (few_shared(), recall(RISE, 0.8), Verdict.INCOMPARABLE),
+        (None, recall(DROP, 0.8), Verdict.REGRESSED),
+        (None, recall(STILL, 0.8), Verdict.OK),
+    ],
+)
+def test_of_two_references_the_worse_verdict_stands(
+    last: Comparison | None, pinned: Comparison, verdict: Verdict
+) -> None:
+    assert judge(gate(), last, pinned).verdict == verdict
+
+
+WORST_FIRST = ["regressed", "incomparable", "ok", "improved"]
+
+
+@given(gate=gates(), last=changes(), pinned=changes(), shared=st.integers(0, 100))
+def test_a_second_reference_never_makes_a_verdict_better_and_adds_nothing_of_its_own(
+    gate: Gate, last: list[Change], pinned: list[Change], shared: int
+) -> None:
+    against = comparison(*last, shared=shared, gone=100 - shared), comparison(*pinned)
+    alone = [judge(gate, each) for each in against]
+
+    both = judge(gate, *against)
+
+    assert both.verdict == min((answer.verdict for answer in alone), key=WORST_FIRST.index)
+    assert both.verdict == judge(gate, against[1], against[0]).verdict
+
+
+def test_the_reasons_of_both_references_are_given_and_told_apart() -> None:
+    judgement = judge(gate(0.02), recall(0.79, 0.8), recall(0.79, 0.9))
+
+    assert len(judgement.reasons) == 2
+    within, fell = judgement.reasons
+    assert within.startswith("largest change recall@5 -0.0100")
+    assert fell.startswith("against the baseline: recall@5 fell from 0.9000 to 0.7900")
+
+
+def test_a_slow_drift_that_passes_each_time_is_seen_from_the_baseline() -> None:
+    means = [0.9 - 0.015 * run for run in range(11)]
+    steps = [recall(now, before) for before, now in itertools.pairwise(means)]
+    assert {judge(gate(0.02), step).verdict for step in steps} == {Verdict.OK}
+
+    verdicts = [
+        judge(gate(0.02), step, recall(now, means[0])).verdict
+        for step, now in zip(steps, means[1:], strict=True)
+    ]
+
+    assert verdicts == [Verdict.OK] + [Verdict.REGRESSED] * 9
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""End runs that cannot be measured: the reason is stored, and told."""
+
+from collections.abc import Sequence
+
+from db import runs
+from db.session import Session
+from workers import doorbell
+from workers.context import Context
+from workers.outbox import write_alerts
+
+
+def fail_runs(ctx: Context, run_ids: Sequence[int], reason: str) -> list[int]:
+    """End unfinished runs as unmeasured, and ring for their alerts; return those it ended."""
+    with ctx.database.begin() as session:
+        ended, alert_ids = fail_within(ctx, session, run_ids, reason)
+    doorbell.deliver(alert_ids)
+    return ended
+
+
+def fail_within(
+    ctx: Context, session: Session, run_ids: Sequence[int], reason: str
+) -> tuple[list[int], list[int]]:
+    """Do the same in the caller's transaction; return the runs ended and the alerts to ring."""
+    ended = runs.fail(session, run_ids, reason)
+    alert_ids = [
+        alert_id
+        for run_id in ended
+        for alert_id in write_alerts(session, runs.get(session, run_id), ctx.settings.alerts)
+    ]
+    return ended, alert_ids
