@@ -14,9 +14,9 @@ from db import alerts as stored
 from pipeline.alerts.base import Sent
 from pipeline.alerts.build import build_channel
 from pipeline.alerts.compose import Occasion, RunSummary, about_run
-from pipeline.alerts.message import Alert, AlertKind
+from pipeline.alerts.message import Alert
 from pipeline.errors import TransientError, UsageError
-from pipeline.types import Level, Verdict
+from pipeline.types import AlertKind, Level, Verdict
 from workers import doorbell
 
 

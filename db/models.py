@@ -29,17 +29,21 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from pipeline.types import (
+    AlertKind,
     AlertState,
     Kind,
     Level,
     Outcome,
     RunStatus,
+    ShardKind,
     ShardState,
+    SlotOutcome,
     Source,
     Status,
     Trigger,
     Verdict,
 )
+from pipeline.verdict.gate import Cause
 
 SCHEMA = "recallwatch"
 
@@ -197,6 +201,7 @@ class Run(Base):
         _one_of("level", Level),
         _one_of("status", RunStatus),
         _one_of("verdict", Verdict),
+        _one_of("cause", Cause),
         CheckConstraint("k BETWEEN 1 AND 1000", name="k_in_range"),
         CheckConstraint(
             "(status IN ('completed', 'failed')) = (verdict IS NOT NULL)"
@@ -230,6 +235,9 @@ class Run(Base):
     status: Mapped[str] = mapped_column(server_default=RunStatus.QUEUED.value)
     verdict: Mapped[str | None]
     reasons: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    findings: Mapped[list[Json] | None] = mapped_column(JSONB)
+    cause: Mapped[str | None]
+    exact: Mapped[Json | None]
     metrics: Mapped[Json | None]
     facts: Mapped[Json | None]
     by_category: Mapped[Json | None]
@@ -272,6 +280,7 @@ class Alert(Base):
     __tablename__ = "alert"
     __table_args__ = (
         _one_of("state", AlertState),
+        _one_of("kind", AlertKind),
         UniqueConstraint("run_id", "channel", "kind"),
         CheckConstraint(
             "state <> 'claimed' OR claimed_at IS NOT NULL", name="claimed_when_claimed"
@@ -309,6 +318,7 @@ class Shard(Base):
     __tablename__ = "shard"
     __table_args__ = (
         _one_of("state", ShardState),
+        _one_of("kind", ShardKind),
         CheckConstraint(
             "first_position >= 0 AND last_position >= first_position", name="slice_not_empty"
         ),
@@ -318,6 +328,7 @@ class Shard(Base):
 
     run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    kind: Mapped[str] = mapped_column(server_default=ShardKind.SERVED.value)
     first_position: Mapped[int] = mapped_column(Integer)
     last_position: Mapped[int] = mapped_column(Integer)
     state: Mapped[str] = mapped_column(server_default=ShardState.PENDING.value)
@@ -352,3 +363,68 @@ class Result(Base):
     first_rank: Mapped[int | None] = mapped_column(Integer)
     missing: Mapped[list[str]] = mapped_column(ARRAY(Text))
     error: Mapped[str | None]
+
+
+class ExactResult(Base):
+    """What exact search would have served for one question of a run with an index."""
+
+    __tablename__ = "exact_result"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    retrieved: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    measured: Mapped[list[float]] = mapped_column(ARRAY(Double))
+
+
+class Calibration(Base):
+    """How often a question's hit flips between two measurements of the same thing.
+
+    `settings` and `corpus_fingerprint` are those of the runs it was measured for; `differences`
+    maps a metric to [value, count] pairs, over all A/A pairs.
+    """
+
+    __tablename__ = "calibration"
+    __table_args__ = (
+        _one_of("level", Level),
+        CheckConstraint("n > 0 AND pairs > 0", name="measured_something"),
+        CheckConstraint("flips BETWEEN 0 AND n * pairs", name="flips_in_range"),
+        CheckConstraint("largest_net BETWEEN 0 AND n", name="net_in_range"),
+        Index("calibration_strategy_idx", "set_name", "strategy", "k", "level", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    set_name: Mapped[str]
+    strategy: Mapped[str]
+    k: Mapped[int] = mapped_column(Integer)
+    level: Mapped[str]
+    version_id: Mapped[int] = mapped_column(ForeignKey(GoldenVersion.id))
+    settings: Mapped[Json]
+    corpus_fingerprint: Mapped[Json]
+    reindexed: Mapped[bool]
+    n: Mapped[int]
+    pairs: Mapped[int] = mapped_column(Integer)
+    flips: Mapped[int]
+    largest_net: Mapped[int]
+    differences: Mapped[Json]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ScheduleSlot(Base):
+    """A time at which a schedule was due, and what became of it; its key makes it happen once."""
+
+    __tablename__ = "schedule_slot"
+    __table_args__ = (
+        _one_of("outcome", SlotOutcome),
+        CheckConstraint(
+            "(outcome = 'started') = (batch_id IS NOT NULL)"
+            " AND (outcome = 'started') = (reason IS NULL)",
+            name="batch_or_reason",
+        ),
+    )
+
+    schedule: Mapped[str] = mapped_column(primary_key=True)
+    due_at: Mapped[datetime] = mapped_column(primary_key=True)
+    outcome: Mapped[str]
+    batch_id: Mapped[int | None] = mapped_column(ForeignKey(Batch.id, ondelete="CASCADE"))
+    reason: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

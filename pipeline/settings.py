@@ -26,6 +26,7 @@ from pipeline.settings_types import (
     WebhookUrl,
 )
 from pipeline.types import Level
+from pipeline.verdict.settings import GateSettings
 
 MANAGED_TABLE = "recallwatch_corpus.chunks"
 """The chunks table that `recallwatch corpus load` owns."""
@@ -59,6 +60,11 @@ class CorpusSettings(Section):
         description="text search configuration for questions without a language; "
         "unset: the one most chunks have, else simple",
         examples=["english"],
+    )
+
+    staging: bool = Field(
+        default=False,
+        description="true: recallwatch calibrate --reindex may rebuild the vector index",
     )
 
     @model_validator(mode="before")
@@ -204,22 +210,12 @@ class EvalSettings(Section):
         50, ge=1, le=MAX_K, description="how deep to look for the first expected key of a miss"
     )
     shard_size: int = Field(500, ge=1, le=10_000, description="questions a task evaluates")
-    max_failed: Share = Field(
-        0.01, description="share of questions that may fail before a run counts as unmeasured"
-    )
-
-
-class GateSettings(Section):
-    """When a run counts as regressed."""
-
-    max_drop: float = Field(0.02, ge=0, le=1, description="largest drop that still passes")
-    metrics: list[Literal["hit", "recall", "precision", "mrr", "map", "ndcg"]] = Field(
-        ["recall", "ndcg"],
-        min_length=1,
-        description="what the drop is taken of, at k: hit, recall, precision, mrr, map, ndcg",
-    )
-    min_shared: Share = Field(
-        0.5, description="share of questions that two runs must have in common to be compared"
+    exact_budget: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="seconds, about, for exact search beside the index; what does not fit is"
+        " sampled; 0: none",
     )
 
 

@@ -75,15 +75,43 @@ class ShardState(StrEnum):
     FAILED = "failed"
 
 
+class ShardKind(StrEnum):
+    """What a shard's task does: search as production does, or exactly, beside it."""
+
+    SERVED = "served"
+    EXACT = "exact"
+
+
+class SlotOutcome(StrEnum):
+    """What became of a schedule's slot: the time at which a batch was due."""
+
+    STARTED = "started"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
 class Verdict(StrEnum):
-    """What a finished run says about retrieval."""
+    """What a finished run says about retrieval.
+
+    `WATCH`: a drop that is unusual, but that chance brings too often for an alarm.
+    """
 
     BASELINE = "baseline"
     OK = "ok"
+    WATCH = "watch"
     IMPROVED = "improved"
     REGRESSED = "regressed"
     INCOMPARABLE = "incomparable"
     UNMEASURED = "unmeasured"
+
+
+class AlertKind(StrEnum):
+    """What there is to tell."""
+
+    REGRESSED = "regressed"
+    UNMEASURED = "unmeasured"
+    RECOVERED = "recovered"
+    GOLDEN_STALE = "golden_stale"
 
 
 class AlertState(StrEnum):

@@ -10,9 +10,9 @@ from db.runs import RunContext
 from db.session import Session
 from pipeline.alerts.build import route
 from pipeline.alerts.compose import Occasion, RunSummary, about_run
-from pipeline.alerts.message import Alert, AlertKind, CategoryDrop, LostQuestion
+from pipeline.alerts.message import Alert, CategoryDrop, LostQuestion
 from pipeline.alerts.settings import AlertSettings
-from pipeline.types import Level, Verdict, document_of
+from pipeline.types import AlertKind, Level, Verdict, document_of
 from pipeline.verdict.compare import Comparison
 from pipeline.verdict.rules import Gate, judge
 

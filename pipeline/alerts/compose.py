@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.alerts.message import Alert, AlertKind, CategoryDrop, LostQuestion, Severity
+from pipeline.alerts.message import Alert, CategoryDrop, LostQuestion, Severity
 from pipeline.safe_text import clean
-from pipeline.types import Level, Verdict
+from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import Change
 
 MOST_SHOWN = 5

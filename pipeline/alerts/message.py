@@ -11,17 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from pipeline.types import Level, Verdict
+from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import Change
-
-
-class AlertKind(StrEnum):
-    """What there is to tell."""
-
-    REGRESSED = "regressed"
-    UNMEASURED = "unmeasured"
-    RECOVERED = "recovered"
-    GOLDEN_STALE = "golden_stale"
 
 
 class Severity(StrEnum):

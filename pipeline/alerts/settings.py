@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.alerts.address import is_loopback
-from pipeline.alerts.message import AlertKind, Severity
+from pipeline.alerts.message import Severity
 from pipeline.settings_types import Section
+from pipeline.types import AlertKind
 
 Security = Literal["starttls", "ssl", "none"]
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.alerts.message import Alert, AlertKind, LostQuestion
+from pipeline.alerts.message import Alert, LostQuestion
 from pipeline.safe_text import clean
+from pipeline.types import AlertKind
 from pipeline.verdict.compare import Change
 
 _FIRST = {

@@ -76,6 +76,45 @@ class Change:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactComparison:
+    """Two runs by what exact search finds, over the shared questions it was asked in both.
+
+    `lost` and `won` count its hits at k that went and came. `loss_now` and `loss_before` are the
+    index losses: recall@k by exact search less recall@k as served, over the same questions.
+    `missed_now` and `missed_before` count questions that exact search hits and the index misses.
+    """
+
+    shared: int
+    changes: Sequence[Change]
+    lost: int
+    won: int
+    loss_now: float
+    loss_before: float
+    missed_now: int
+    missed_before: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the run record stores."""
+        return asdict(self) | {"changes": [change.to_json() for change in self.changes]}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        changes = [Change.from_json(change) for change in values["changes"]]
+        return cls(**{**values, "changes": changes})
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryChange:
+    """How a metric moved within a group of `n` shared questions."""
+
+    name: str
+    metric: str
+    difference: float
+    n: int
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A run against its reference; `lost` and `won` count hits at k that went and came."""
@@ -86,6 +125,8 @@ class Comparison:
     lost: int
     won: int
     corpus: Sequence[str]
+    categories: Sequence[CategoryChange] = ()
+    exact: ExactComparison | None = None
 
     def change(self, metric: str) -> Change:
         """Return the change of one metric; raises KeyError when it was not compared."""
@@ -103,6 +144,8 @@ class Comparison:
             "lost": self.lost,
             "won": self.won,
             "corpus": list(self.corpus),
+            "categories": [asdict(category) for category in self.categories],
+            "exact": self.exact.to_json() if self.exact else None,
         }
 
     @classmethod
@@ -115,6 +158,8 @@ class Comparison:
             lost=values["lost"],
             won=values["won"],
             corpus=values["corpus"],
+            categories=[CategoryChange(**category) for category in values["categories"]],
+            exact=ExactComparison.from_json(values["exact"]) if values["exact"] else None,
         )
 
 

@@ -32,7 +32,8 @@ CREATE TABLE recallwatch.alert (
     run_id     bigint NOT NULL CONSTRAINT alert_run_id_fkey
         REFERENCES recallwatch.run ON DELETE CASCADE,
     channel    text NOT NULL,
-    kind       text NOT NULL,
+    kind       text NOT NULL CONSTRAINT alert_kind_known
+        CHECK (kind IN ('regressed', 'unmeasured', 'recovered', 'golden_stale')),
     payload    jsonb NOT NULL,
     state      text NOT NULL DEFAULT 'pending' CONSTRAINT alert_state_known
         CHECK (state IN ('pending', 'claimed', 'sent', 'failed', 'unknown')),

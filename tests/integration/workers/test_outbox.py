@@ -8,10 +8,10 @@ import pytest
 
 from db import baselines, runs
 from db.results import ResultRow
-from pipeline.alerts.message import Alert, AlertKind, Severity
+from pipeline.alerts.message import Alert, Severity
 from pipeline.alerts.settings import AlertSettings, ChannelSettings, SlackSettings, WebhookSettings
 from pipeline.errors import CorpusError
-from pipeline.types import AlertState, Question
+from pipeline.types import AlertKind, AlertState, Question
 from tests.integration.db.building import (
     batch_of,
     execute,

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.alerts.message import Alert, AlertKind, CategoryDrop, LostQuestion, Severity
-from pipeline.types import Level, Verdict
+from pipeline.alerts.message import Alert, CategoryDrop, LostQuestion, Severity
+from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import Change
 
 REGRESSED: dict[str, Any] = {

@@ -3,7 +3,7 @@ import pytest
 from pipeline.alerts.base import Channel
 from pipeline.alerts.build import build_channel, route
 from pipeline.alerts.email import EmailChannel
-from pipeline.alerts.message import AlertKind, Severity
+from pipeline.alerts.message import Severity
 from pipeline.alerts.settings import (
     ChannelSettings,
     EmailSettings,
@@ -14,6 +14,7 @@ from pipeline.alerts.settings import (
 from pipeline.alerts.slack import SlackChannel
 from pipeline.alerts.webhook import WebhookChannel
 from pipeline.errors import SettingsError
+from pipeline.types import AlertKind
 from tests.unit.pipeline.alerts.examples import regressed, stale
 
 SLACK = SlackSettings()

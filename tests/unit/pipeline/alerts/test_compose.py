@@ -11,8 +11,8 @@ from pipeline.alerts.compose import (
     about_run,
     eval_command,
 )
-from pipeline.alerts.message import AlertKind, CategoryDrop, LostQuestion, Severity
-from pipeline.types import Level, Verdict
+from pipeline.alerts.message import CategoryDrop, LostQuestion, Severity
+from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import Change, Comparison, Pairing
 
 OCCASION = Occasion("run-41-regressed", "2026-03-02T06:00:00+00:00", link="https://e.org/runs/41")

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline.alerts.message import AlertKind, Severity
+from pipeline.alerts.message import Severity
 from pipeline.alerts.settings import AlertSettings, EmailSettings, SlackSettings, WebhookSettings
+from pipeline.types import AlertKind
 
 EMAIL = {
     "kind": "email",

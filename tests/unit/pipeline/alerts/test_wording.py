@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.alerts import wording
-from pipeline.alerts.message import AlertKind
+from pipeline.types import AlertKind
 from pipeline.verdict.compare import Change
 from tests.unit.pipeline.alerts.examples import regressed, stale
 
