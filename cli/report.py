@@ -8,20 +8,29 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cli.notes import run_notes
 from cli.output import Column, one_line, table
 from cli.records import live_expected
 from db.models import Run
 from db.runs import RunContext
 from pipeline.types import Level, Verdict
 from pipeline.verdict.compare import Change
+from pipeline.verdict.gate import Cause
 
 STYLES = {
     Verdict.REGRESSED: "bold red",
     Verdict.UNMEASURED: "bold yellow",
     Verdict.INCOMPARABLE: "yellow",
     Verdict.IMPROVED: "bold green",
+    Verdict.WATCH: "bold yellow",
     Verdict.OK: "green",
     Verdict.BASELINE: "cyan",
+}
+
+CAUSES = {
+    Cause.CORPUS: "corpus: texts or vectors",
+    Cause.INDEX: "index only",
+    Cause.BOTH: "corpus and index",
 }
 
 HEADLINE = ("hit", "recall", "precision", "mrr", "map", "ndcg")
@@ -43,10 +52,18 @@ def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> 
     run = found.run
     set_name = f"{found.version.set_name} v{found.version.id}"
     heading = f"run {run.id}: {run.strategy}, k={run.k}, {run.level}s, {set_name}: "
-    console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run)))
+    console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run), _cause(run)))
     if run.metrics:
         console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2), expand=False))
-    _print_notes(console, run)
+    for note in run_notes(run):
+        # Where it is too long, it goes on under its own beginning.
+        text = Text(one_line(note.text), style=note.style)
+        console.print(Padding(text, (0, 0, 0, 2), expand=False))
+
+
+def _cause(run: Run) -> str:
+    """Return what a regression comes from, where exact search tells."""
+    return f" ({CAUSES[Cause(run.cause)]})" if run.cause else ""
 
 
 def _metrics(run: Run, *, cutoffs: bool) -> Table:
@@ -91,76 +108,6 @@ def statistics(change: Change) -> list[object]:
 
 def _shown(run: Run, *, cutoffs: bool) -> Sequence[str]:
     return run.measures if cutoffs else [f"{name}@{run.k}" for name in HEADLINE]
-
-
-def _print_notes(console: Console, run: Run) -> None:
-    if run.n_scored is not None:
-        counts = f"scored {run.n_scored}/{run.size}"
-        counts += f", failed {run.n_failed}" if run.n_failed else ""
-        counts += f", ineligible {run.n_ineligible}" if run.n_ineligible else ""
-        _print_note(console, counts)
-    for note in [*(run.reasons or []), *_comparison_notes(run), *_fact_notes(run)]:
-        _print_note(console, note)
-
-
-def _print_note(console: Console, note: str) -> None:
-    """Print a line that, where it is too long, goes on under its own beginning."""
-    console.print(Padding(Text(one_line(note)), (0, 0, 0, 2), expand=False))
-
-
-def _comparison_notes(run: Run) -> Iterable[str]:
-    if run.comparison:
-        yield from _against(f"run {run.compared_to}", run.comparison)
-    if run.baseline_comparison:
-        yield from _against(f"the baseline, run {run.baseline_run}", run.baseline_comparison)
-
-
-def _against(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
-    pairing = comparison["pairing"]
-    said = [f"{pairing['shared']} shared"]
-    names = {"relived": "with other live keys", "unscored": "not scored in both"}
-    said += [
-        f"{pairing[part]} {names.get(part, part)}"
-        for part in ("new", "changed", "gone", "relived", "unscored")
-        if pairing[part]
-    ]
-    hits = f"hits lost {comparison['lost']}, won {comparison['won']}"
-    yield f"compared to {reference}: {', '.join(said)}; {hits}"
-    if comparison["corpus"]:
-        yield f"corpus since then: {', '.join(comparison['corpus'])}"
-
-
-def _fact_notes(run: Run) -> Iterable[str]:
-    facts = run.facts or {}
-    if facts.get("missing_keys"):
-        yield (
-            f"{facts['missing_keys']} expected keys are not in the corpus; {facts['partly_live']}"
-            " scored questions lack some of theirs"
-        )
-    if facts.get("more_expected_than_k"):
-        yield (
-            f"{facts['more_expected_than_k']} questions expect more than {run.k} keys: their"
-            f" recall@{run.k} cannot reach 1"
-        )
-    if facts.get("empty"):
-        yield f"{facts['empty']} questions got no result at all (scored 0)"
-    if facts.get("underfilled"):
-        yield (
-            f"{facts['underfilled']:.0f} questions got fewer than k results though the corpus has"
-            " more: raise ef_search, or set iterative_scan"
-        )
-    if facts.get("unanswerable"):
-        yield _unanswerable(facts)
-
-
-def _unanswerable(facts: dict[str, Any]) -> str:
-    said = f"{facts['unanswerable']} unanswerable questions"
-    if facts["unanswerable_best_score"] is None or facts["scored_best_score"] is None:
-        return said
-    return (
-        f"{said}: mean best score {facts['unanswerable_best_score']:.3f}, of scored ones"
-        f" {facts['scored_best_score']:.3f}"
-    )
 
 
 def misses_table(run: Run, rows: Iterable[Any], *, title: str) -> Table:

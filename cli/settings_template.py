@@ -12,6 +12,7 @@ from pathlib import PurePath
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from pipeline.schedules import WEEKLY
 from pipeline.settings import BUILT_IN, ENVIRONMENT_ONLY, Settings
 
 HEAD = """\
@@ -28,6 +29,12 @@ VARIANT = """\
 # ef_search = 200
 """
 
+
+SCHEDULE = """\
+# Batches that start by themselves: a [[schedule]] each, or only the weekly one where there is none;
+# schedule = [] at the top of this file turns that off. Workers read this when they start.
+# [[schedule]]
+"""
 
 CHANNEL = """\
 # Who is told what: a channel of kind slack, webhook or email, under a name of yours. The URL is
@@ -52,13 +59,20 @@ def settings_template() -> str:
     top = [
         _line(name, fields[name], getattr(defaults, name))
         for name in fields
-        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies", "alerts"}
+        if name not in sections
+        and name not in {*ENVIRONMENT_ONLY, "strategies", "schedule", "alerts"}
     ]
     blocks = [
         *(_block(name, table) for name, table in sections.items()),
         *(_block(f"strategies.{name}", strategy) for name, strategy in BUILT_IN.items()),
     ]
-    return "\n".join([HEAD, *top, "", *blocks, VARIANT, CHANNEL])
+    return "\n".join([HEAD, *top, "", *blocks, VARIANT, _schedule(), CHANNEL])
+
+
+def _schedule() -> str:
+    """Return the default schedule; `every` stands in cron's description, whose place it takes."""
+    lines = [line for line in _lines(WEEKLY) if not line.startswith("# every ")]
+    return SCHEDULE + "\n".join([*lines, ""])
 
 
 def _block(name: str, table: BaseModel) -> str:
@@ -86,6 +100,8 @@ def _line(name: str, field: FieldInfo, default: object) -> str:
 def _toml(value: object) -> str:
     """Write a value as TOML does; strings and lists are written as in JSON."""
     if isinstance(value, Mapping):
+        if not value:
+            return "{}"
         return f"{{ {', '.join(f'{key} = {_toml(item)}' for key, item in value.items())} }}"
     if isinstance(value, Enum):
         value = value.value

@@ -1,6 +1,7 @@
 """Two runs side by side: pair their questions in SQL, average, and list what was lost."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Row, text
@@ -9,7 +10,14 @@ from sqlalchemy.orm import Session
 from db.models import Run
 from db.session import plan_for_many
 from pipeline.scoring import Measure
-from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
+from pipeline.verdict.compare import (
+    CategoryChange,
+    Change,
+    Comparison,
+    Pairing,
+    corpus_changes,
+    setup_changes,
+)
 from pipeline.verdict.resampling import Differences, seed_of
 
 # Questions of equal content are numbered, so that a set that holds one twice pairs them one to
@@ -17,7 +25,7 @@ from pipeline.verdict.resampling import Differences, seed_of
 _PAIRS = """
 WITH sides AS (
     SELECT run.id AS run_id, i.version_id, i.position, i.question_id, i.content_hash, i.text,
-        i.expected, i.category, i.tenant, i.must_pass, r.outcome, r.measured, r.missing,
+        i.expected, i.category, i.tenant, i.source, i.must_pass, r.outcome, r.measured, r.missing,
         r.first_rank, r.retrieved,
         row_number() OVER (PARTITION BY run.id, i.content_hash ORDER BY i.position) AS n
     FROM recallwatch.run JOIN recallwatch.batch b ON b.id = run.batch_id
@@ -65,6 +73,8 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
     pairing = Pairing(*session.execute(text(_PAIRING), ids).one())
     both = [name for name in run.measures if name in reference.measures]
     changes, lost, won = _changes(session, run, reference, both) if pairing.shared else ([], 0, 0)
+    metric = run.gate["metrics"][0]
+    by = partial(_by, session, run, reference, metric) if pairing.shared else _nothing
     return Comparison(
         reference=reference.id,
         pairing=pairing,
@@ -72,7 +82,21 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
         lost=lost,
         won=won,
         corpus=corpus_changes(run.corpus_fingerprint, reference.corpus_fingerprint),
+        setup=setup_changes(_setup(run), _setup(reference)),
+        categories=by("category"),
+        tenants=by("tenant"),
+        sources=by("source"),
     )
+
+
+MOST_GROUPS = 100
+"""Groups kept, those that fell most first: a set may have a tenant for each question."""
+
+
+def _setup(run: Run) -> dict[str, Any]:
+    """Return what decides how the run searched, less the corpus's content."""
+    kept = {name: run.settings.get(name, {}) for name in ("strategy", "corpus")}
+    return kept | {"embedding_model": run.embedding_model}
 
 
 def _changes(
@@ -142,19 +166,25 @@ def _hits(run: Run, reference: Run) -> tuple[str, str]:
     )
 
 
-def by_category(
-    session: Session, run: Run, reference: Run, metric: str
-) -> list[tuple[str, float, int]]:
-    """Return category, mean difference of a metric over its shared questions, and their number."""
-    plan_for_many(session)
+def _nothing(_column: str) -> list[CategoryChange]:
+    return []
+
+
+def _by(
+    session: Session, run: Run, reference: Run, metric: str, column: str
+) -> list[CategoryChange]:
+    """Return how a metric moved in each group of the shared questions, the worst first."""
+    if metric not in run.measures or metric not in reference.measures:
+        return []
     now = f"measured[{run.measures.index(metric) + 1}]"
     was = f"was[{reference.measures.index(metric) + 1}]"
     query = text(f"""
-        {_PAIRS} SELECT category, avg({now} - {was}), count(*) FROM shared
-        WHERE category IS NOT NULL GROUP BY category ORDER BY category
+        {_PAIRS} SELECT {column} AS name, avg({now} - {was}) AS difference, count(*) AS n
+        FROM shared WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2, 1 LIMIT :most
     """)
-    rows = session.execute(query, {"current": run.id, "reference": reference.id})
-    return [(row[0], float(row[1]), row[2]) for row in rows]
+    values = {"current": run.id, "reference": reference.id, "most": MOST_GROUPS}
+    rows = session.execute(query, values)
+    return [CategoryChange(row.name, metric, float(row.difference), row.n) for row in rows]
 
 
 def lost(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[Row[Any]]:

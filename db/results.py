@@ -134,6 +134,7 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
                 AS partly_live,
             count(*) FILTER (WHERE outcome = 'scored' AND cardinality(retrieved) = 0) AS empty,
             count(*) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable,
+            count(*) FILTER (WHERE i.kind = 'answerable' AND outcome = 'ineligible') AS dead,
             count(*) FILTER (WHERE outcome = 'scored' AND run.k < (
                 SELECT count(*) FROM jsonb_each_text(i.expected) e
                 WHERE e.value::integer >= run.relevance_threshold)) AS more_expected_than_k,
@@ -146,6 +147,20 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
         WHERE r.run_id = :run_id
     """)
     return dict(session.execute(query, {"run_id": run_id}).mappings().one())
+
+
+def must_pass(session: Session, run: Run, version_id: int) -> tuple[int, list[str]]:
+    """Return how many must-pass questions were scored, and the texts of those without a hit."""
+    hit = run.measures.index(f"hit@{run.k}") + 1
+    query = text(f"""
+        SELECT count(*) AS scored, array_agg(i.text ORDER BY i.position)
+            FILTER (WHERE measured[{hit}] = 0) AS missed
+        FROM recallwatch.result r JOIN recallwatch.golden_item i
+            ON i.version_id = :version_id AND i.position = r.position
+        WHERE r.run_id = :run_id AND i.must_pass AND r.outcome = 'scored'
+    """)
+    row = session.execute(query, {"run_id": run.id, "version_id": version_id}).one()
+    return row.scored, row.missed or []
 
 
 def shard_stats(session: Session, run_id: int) -> dict[str, float]:
@@ -172,6 +187,12 @@ def details(session: Session, run_id: int) -> Iterator[Row[Any]]:
     """Yield every result with its question, in order, without holding them all."""
     query = text(_DETAIL + " ORDER BY r.position")
     yield from session.execute(query, {"run_id": run_id}, execution_options={"yield_per": 1000})
+
+
+def must_pass_details(session: Session, run_id: int) -> Sequence[Row[Any]]:
+    """Return the results of the must-pass questions with their questions, in order."""
+    query = text(_DETAIL + " AND i.must_pass ORDER BY r.position")
+    return session.execute(query, {"run_id": run_id}).all()
 
 
 def misses(session: Session, run: Run, *, limit: int) -> Sequence[Row[Any]]:

@@ -1,5 +1,6 @@
 """Batches and runs: made by a trigger, finished once, read by everybody."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session
 from db.models import Batch, GoldenVersion, Run
 from pipeline.errors import UsageError
 from pipeline.types import RunStatus, Trigger, Verdict
+from pipeline.verdict.gate import Finding, Judgement, Rule
 
 UNFINISHED = (RunStatus.QUEUED, RunStatus.RUNNING)
 
@@ -166,11 +168,13 @@ def lock(session: Session, run_id: int) -> Run | None:
     return session.scalar(unfinished.with_for_update(key_share=True))
 
 
-def complete(run: Run, verdict: Verdict, reasons: Sequence[str]) -> None:
+def complete(run: Run, judgement: Judgement) -> None:
     """Give a locked run its verdict and its end; the CHECKs refuse one whose counts are short."""
     run.status = RunStatus.COMPLETED
-    run.verdict = verdict
-    run.reasons = list(reasons)
+    run.verdict = judgement.verdict
+    run.reasons = judgement.reasons
+    run.findings = [finding.to_json() for finding in judgement.findings]
+    run.cause = judgement.cause
     run.finished_at = func.clock_timestamp()
 
 
@@ -179,7 +183,8 @@ def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
 
     Shards first, then runs: the order in which `db.results.store` locks them too.
     """
-    values = {"ids": list(run_ids), "reason": reason}
+    finding = Finding(rule=Rule.FAILED, verdict=Verdict.UNMEASURED, text=reason)
+    values = {"ids": list(run_ids), "reason": reason, "findings": json.dumps([finding.to_json()])}
     session.execute(
         text("""
             UPDATE recallwatch.shard SET state = 'failed', lease_until = NULL, error = :reason
@@ -190,7 +195,7 @@ def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
     ended = session.execute(
         text("""
             UPDATE recallwatch.run SET status = 'failed', verdict = 'unmeasured',
-                reasons = ARRAY[:reason], finished_at = clock_timestamp()
+                reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb), finished_at = clock_timestamp()
             WHERE id = ANY(:ids) AND status IN ('queued', 'running') RETURNING id
         """),
         values,

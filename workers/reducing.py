@@ -1,19 +1,18 @@
 """Task reduce_run: turn a run's results into its record and its verdict, in one transaction."""
 
-from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from db import baselines, comparisons, results, runs, shards
+from db import results, runs, shards
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
-from pipeline.verdict.rules import Gate, Judgement, judge, measured
 from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import REDUCE_RUN
+from workers.judging import judge_run
 from workers.outbox import write_alerts
 
 log = structlog.get_logger(__name__)
@@ -62,8 +61,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
     run.latency = _latency(stats)
     run.cost = _cost(stats)
-    judgement = _judge(session, found, aggregate)
-    runs.complete(run, judgement.verdict, judgement.reasons)
+    runs.complete(run, judge_run(session, found, aggregate))
 
 
 def _groups(session: Session, found: RunContext, column: str) -> dict[str, Any]:
@@ -77,30 +75,6 @@ def _groups(session: Session, found: RunContext, column: str) -> dict[str, Any]:
         }
         for name, group in groups.items()
     }
-
-
-def _judge(session: Session, found: RunContext, aggregate: Aggregate) -> Judgement:
-    run, counts = found.run, aggregate.counts
-    gate = Gate.from_json(run.gate)
-    unmeasured = measured(
-        gate, scored=counts.scored, failed=counts.failed, ineligible=counts.ineligible
-    )
-    if unmeasured is not None:
-        example = run.facts["example_error"] if run.facts else None
-        more = [f"first error: {example}"] if example else []
-        return replace(unmeasured, reasons=[*unmeasured.reasons, *more])
-    last = runs.find_reference(session, found)
-    pinned = baselines.of(session, found)
-    if last is not None and pinned is not None and last.id == pinned.id:
-        pinned = None
-    against_last = comparisons.compare(session, run, last) if last else None
-    against_pinned = comparisons.compare(session, run, pinned) if pinned else None
-    if against_last is not None:
-        run.compared_to, run.comparison = against_last.reference, against_last.to_json()
-    if against_pinned is not None:
-        run.baseline_run = against_pinned.reference
-        run.baseline_comparison = against_pinned.to_json()
-    return judge(gate, against_last, against_pinned)
 
 
 def _latency(stats: dict[str, float]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """A paired comparison of two runs: only questions that are the same, and scored, in both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -115,9 +115,16 @@ class CategoryChange:
     n: int
 
 
+GROUPS = ("categories", "tenants", "sources")
+"""The ways in which a comparison groups its questions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A run against its reference; `lost` and `won` count hits at k that went and came."""
+    """A run against its reference; `lost` and `won` count hits at k that went and came.
+
+    `corpus` and `setup` say in words how the corpus, and the strategy's settings, differ.
+    """
 
     reference: int
     pairing: Pairing
@@ -125,7 +132,10 @@ class Comparison:
     lost: int
     won: int
     corpus: Sequence[str]
+    setup: Sequence[str] = ()
     categories: Sequence[CategoryChange] = ()
+    tenants: Sequence[CategoryChange] = ()
+    sources: Sequence[CategoryChange] = ()
     exact: ExactComparison | None = None
 
     def change(self, metric: str) -> Change:
@@ -144,7 +154,8 @@ class Comparison:
             "lost": self.lost,
             "won": self.won,
             "corpus": list(self.corpus),
-            "categories": [asdict(category) for category in self.categories],
+            "setup": list(self.setup),
+            **{name: [asdict(group) for group in getattr(self, name)] for name in GROUPS},
             "exact": self.exact.to_json() if self.exact else None,
         }
 
@@ -158,7 +169,8 @@ class Comparison:
             lost=values["lost"],
             won=values["won"],
             corpus=values["corpus"],
-            categories=[CategoryChange(**category) for category in values["categories"]],
+            setup=tuple(values["setup"]),
+            **{name: tuple(CategoryChange(**group) for group in values[name]) for name in GROUPS},
             exact=ExactComparison.from_json(values["exact"]) if values["exact"] else None,
         )
 
@@ -179,4 +191,47 @@ def corpus_changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[st
     for part, name in _PARTS:
         if now[part] is not None and before[part] is not None:
             said.append(f"{name} {'unchanged' if now[part] == before[part] else 'changed'}")
+    if "index" in now and "index" in before:
+        said += _index_changes(now["index"], before["index"])
     return said
+
+
+def _index_changes(now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> list[str]:
+    if now is None or before is None:
+        one = now or before
+        verb = "created" if now else "dropped"
+        return [f"index {one['name']} {verb}"] if one else []
+    if index_options(now) != index_options(before):
+        return [f"index options changed: {index_options(before)} -> {index_options(now)}"]
+    return ["index rebuilt"] if now["file"] != before["file"] else []
+
+
+def index_options(index: Mapping[str, Any]) -> str:
+    """Return an index's method, column and parameters, from a fingerprint's `index`.
+
+    "hnsw (embedding vector_cosine_ops) WITH (m='32')": its name and its table decide nothing.
+    """
+    _, _, options = str(index["definition"]).partition(" USING ")
+    return options
+
+
+def setup_changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """Say which settings differ between two runs, as "strategy.ef_search 40 -> 20"."""
+    one, other = dict(_flat(now)), dict(_flat(before))
+    return [
+        f"{name} {_shown(other, name)} -> {_shown(one, name)}"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
+    ]
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _shown(values: Mapping[str, Any], name: str) -> str:
+    return "unset" if values.get(name) is None else str(values[name])

@@ -40,7 +40,10 @@ class Rule(StrEnum):
     """The rules of a gate, by the names that settings, records and messages use."""
 
     NOISE = "noise"
+    BLIND_SPOT = "blind_spot"
+    INTERVAL = "interval"
     EXACT = "exact"
+    INDEX = "index"
     THRESHOLD = "threshold"
     FLOOR = "floor"
     CATEGORY = "category_max_drop"
@@ -49,7 +52,7 @@ class Rule(StrEnum):
     MAX_FAILED = "max_failed"
     MAX_INELIGIBLE = "max_ineligible"
     FIRST = "first"
-    DEADLINE = "deadline"
+    FAILED = "failed"
 
 
 class Cause(StrEnum):
@@ -68,14 +71,16 @@ class Cause(StrEnum):
 class Finding:
     """What one rule says of a run: its own verdict, one line, and the figures behind it.
 
-    `counts`: whether the run's verdict hangs on it, or it is only shown beside. `reference` is
-    the run it was held against, None where the rule needs none.
+    `counts`: whether the run's verdict hangs on it, or it is only shown beside. `warning`: to be
+    read even where the verdict is ok. `reference` is the run it was held against, None where the
+    rule needs none.
     """
 
     rule: Rule
     verdict: Verdict
     text: str
     counts: bool = True
+    warning: bool = False
     reference: int | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,121 +1,175 @@
-"""The rules that turn a run and its comparison into a verdict, each with its figures."""
+"""From what each rule finds to the run's verdict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 from pipeline.types import Verdict
-from pipeline.verdict.compare import Change, Comparison
+from pipeline.verdict.compare import Comparison
+from pipeline.verdict.estimate import NoiseEstimate, Source
+from pipeline.verdict.exact_rule import POINT, exact_findings
+from pipeline.verdict.gate import Cause, Finding, Gate, Judgement, Rule
+from pipeline.verdict.noise_rule import noise_findings
+from pipeline.verdict.own_rules import Own, category_findings, own_findings
+from pipeline.verdict.threshold_rule import threshold_findings
 
-TOLERANCE = 1e-9
-"""Differences of means are floating-point sums: a drop of exactly `max_drop` passes."""
+SEVERITY = (
+    Verdict.REGRESSED,
+    Verdict.INCOMPARABLE,
+    Verdict.WATCH,
+    Verdict.OK,
+    Verdict.IMPROVED,
+    Verdict.BASELINE,
+)
+"""The verdicts of a measured run, worst first."""
+
+_SERVED = (Rule.NOISE, Rule.THRESHOLD, Rule.CATEGORY)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """When a run counts as regressed; `metrics` are names at a cutoff, as recall@5."""
+class Against:
+    """A comparison with a reference, and the noise of it; None: nobody knows the noise."""
 
-    max_drop: float
-    metrics: Sequence[str]
-    min_shared: float
-    max_failed: float
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `dataclasses.asdict` wrote into the run record."""
-        return cls(**values)
+    comparison: Comparison
+    noise: NoiseEstimate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict and, in one line each, the rules that spoke."""
+def judge(
+    gate: Gate,
+    own: Own,
+    last: Against | None = None,
+    pinned: Against | None = None,
+    *,
+    run: int = 0,
+) -> Judgement:
+    """Judge a measured run by itself, against the last one, and against the pinned baseline.
 
-    verdict: Verdict
-    reasons: Sequence[str]
-
-
-def measured(gate: Gate, *, scored: int, failed: int, ineligible: int) -> Judgement | None:
-    """Return UNMEASURED when the run says nothing about retrieval, else None.
-
-    Too many failures are an infrastructure fault; no scored question is no measurement.
+    The worst of what counts stands: small drops that pass one after the other against the run
+    before add up against the baseline. `run` seeds what is drawn at random, with the reference.
     """
-    asked = scored + failed
-    if asked and failed / asked > gate.max_failed:
-        reason = (
-            f"{failed} of {asked} questions failed ({failed / asked:.1%}; max_failed is"
-            f" {gate.max_failed:.1%})"
+    findings = list(own_findings(gate, own))
+    if last is None and pinned is None:
+        findings.append(_first())
+    if last is not None:
+        findings += against(gate, last, run=run)
+    if pinned is not None:
+        findings += [
+            replace(each, text=f"against the baseline: {each.text}")
+            for each in against(gate, pinned, run=run)
+        ]
+    counting = [each.verdict for each in findings if each.counts]
+    worst = min(counting, key=SEVERITY.index)
+    ordered = sorted(findings, key=lambda each: _order(each, worst))
+    return Judgement(verdict=worst, findings=ordered, cause=_cause(findings, (last, pinned)))
+
+
+def against(gate: Gate, reference: Against, *, run: int = 0) -> list[Finding]:
+    """Return what the rules say of a run against one reference."""
+    comparison, noise = reference.comparison, reference.noise
+    pairing = comparison.pairing
+    if pairing.shared == 0 or pairing.share < gate.min_shared:
+        return [_incomparable(gate, comparison)]
+    by_noise = gate.rule == "noise" and noise is not None
+    findings = []
+    if noise is not None:
+        findings += noise_findings(gate, comparison, noise, run=run, counts=by_noise)
+    elif gate.rule == "noise":
+        findings.append(_uncalibrated(comparison))
+    findings += _interval(gate, comparison)
+    if comparison.exact is not None:
+        findings += exact_findings(gate, comparison.exact, comparison.reference, counts=by_noise)
+    findings += threshold_findings(gate, comparison, counts=not by_noise)
+    return findings + category_findings(gate, comparison)
+
+
+def _first() -> Finding:
+    text = "first measured run of this set, strategy, k and level"
+    return Finding(rule=Rule.FIRST, verdict=Verdict.BASELINE, text=text)
+
+
+def _incomparable(gate: Gate, comparison: Comparison) -> Finding:
+    pairing = comparison.pairing
+    return Finding(
+        rule=Rule.MIN_SHARED,
+        verdict=Verdict.INCOMPARABLE,
+        text=(
+            f"only {pairing.shared} questions ({pairing.share:.0%}) can be paired with run"
+            f" {comparison.reference} (min_shared is {gate.min_shared:.0%})"
+        ),
+        reference=comparison.reference,
+        figures={"shared": pairing.shared, "share": pairing.share},
+    )
+
+
+def _uncalibrated(comparison: Comparison) -> Finding:
+    return Finding(
+        rule=Rule.NOISE,
+        verdict=Verdict.OK,
+        text=(
+            "uncalibrated: the index's noise is not known, so max_drop decides; run recallwatch"
+            " calibrate, or let exact search run beside ([eval] exact_budget)"
+        ),
+        counts=False,
+        warning=True,
+        reference=comparison.reference,
+    )
+
+
+def _interval(gate: Gate, comparison: Comparison) -> list[Finding]:
+    """Say whether the change would hold for other questions of this kind."""
+    change = comparison.change(gate.outcome)
+    if change.interval is None or change.p is None:
+        return []
+    low, high = change.interval
+    holds = "would fall" if high < 0 else "would rise" if low > 0 else "could be either way"
+    return [
+        Finding(
+            rule=Rule.INTERVAL,
+            verdict=Verdict.OK,
+            text=(
+                f"for other questions of this kind {change.metric} {holds}: {low:+.4f} to"
+                f" {high:+.4f} (95 % interval)"
+            ),
+            counts=False,
+            reference=comparison.reference,
+            figures={"low": low, "high": high, "p": change.p},
         )
-        return Judgement(Verdict.UNMEASURED, [reason])
-    if scored == 0:
-        reason = f"no question could be scored: {ineligible} ineligible, {failed} failed"
-        return Judgement(Verdict.UNMEASURED, [reason])
+    ]
+
+
+def _order(finding: Finding, verdict: Verdict) -> int:
+    """Put what made the verdict first, then what else counts, then what is shown beside."""
+    if finding.counts and finding.verdict is verdict:
+        return 0
+    return 1 if finding.counts else 2
+
+
+def _cause(findings: Sequence[Finding], references: Sequence[Against | None]) -> Cause | None:
+    """Say where a regression comes from, by the reference against which it is one.
+
+    Without exact search beside the index there is nothing to tell by; a search that uses no
+    index can only have lost by its corpus.
+    """
+    for reference in filter(None, references):
+        fell = {
+            each.rule
+            for each in findings
+            if each.reference == reference.comparison.reference
+            and each.verdict is Verdict.REGRESSED
+            and (each.counts or each.rule is Rule.EXACT)
+        }
+        served = bool(fell.intersection(_SERVED))
+        if not served and Rule.EXACT not in fell:
+            continue
+        return _cause_of(reference, served=served, exact=Rule.EXACT in fell)
     return None
 
 
-def judge(gate: Gate, last: Comparison | None, pinned: Comparison | None = None) -> Judgement:
-    """Judge a measured run against the last one and, where a person pinned one, the baseline.
-
-    The worse of the two verdicts stands: small drops that pass one after the other against the
-    run before add up against the baseline.
-    """
-    if last is None and pinned is None:
-        reason = "first measured run of this set, strategy, k and level"
-        return Judgement(Verdict.BASELINE, [reason])
-    answers = [] if last is None else [_against(gate, last)]
-    if pinned is not None:
-        answer = _against(gate, pinned)
-        answers.append(
-            replace(answer, reasons=[f"against the baseline: {said}" for said in answer.reasons])
-        )
-    worst = min(answers, key=lambda answer: SEVERITY.index(answer.verdict))
-    return replace(worst, reasons=[said for answer in answers for said in answer.reasons])
-
-
-SEVERITY = (Verdict.REGRESSED, Verdict.INCOMPARABLE, Verdict.OK, Verdict.IMPROVED)
-"""The verdicts of a comparison, worst first."""
-
-
-def _against(gate: Gate, comparison: Comparison) -> Judgement:
-    """Judge against one reference: the field's plain threshold rule.
-
-    Regressed when any of the gate's metrics fell by more than `max_drop` over the shared
-    questions; improved when one rose by more than that and none fell so far.
-    """
-    pairing = comparison.pairing
-    if pairing.shared == 0 or pairing.share < gate.min_shared:
-        reason = (
-            f"only {pairing.shared} questions ({pairing.share:.0%}) can be paired with run"
-            f" {comparison.reference} (min_shared is {gate.min_shared:.0%})"
-        )
-        return Judgement(Verdict.INCOMPARABLE, [reason])
-    changes = [comparison.change(metric) for metric in gate.metrics]
-    fell = [c for c in changes if c.difference < -(gate.max_drop + TOLERANCE)]
-    if fell:
-        return Judgement(Verdict.REGRESSED, [_drop(c, comparison, gate) for c in fell])
-    rose = [c for c in changes if c.difference > gate.max_drop + TOLERANCE]
-    if rose:
-        return Judgement(Verdict.IMPROVED, [_rise(c, comparison) for c in rose])
-    return Judgement(Verdict.OK, [_within(changes, comparison, gate)])
-
-
-def _drop(change: Change, comparison: Comparison, gate: Gate) -> str:
-    return f"{_moved('fell', change, comparison)}, more than max_drop {gate.max_drop:g}"
-
-
-def _rise(change: Change, comparison: Comparison) -> str:
-    return _moved("rose", change, comparison)
-
-
-def _moved(verb: str, change: Change, comparison: Comparison) -> str:
-    return (
-        f"{change.metric} {verb} from {change.previous:.4f} to {change.current:.4f}"
-        f" ({change.difference:+.4f}) over {comparison.pairing.shared} shared questions"
-    )
-
-
-def _within(changes: Sequence[Change], comparison: Comparison, gate: Gate) -> str:
-    worst = min(changes, key=lambda change: change.difference)
-    return (
-        f"largest change {worst.metric} {worst.difference:+.4f} over"
-        f" {comparison.pairing.shared} shared questions, within max_drop {gate.max_drop:g}"
-    )
+def _cause_of(reference: Against, *, served: bool, exact: bool) -> Cause | None:
+    compared, noise = reference.comparison, reference.noise
+    if compared.exact is None or compared.exact.shared == 0:
+        sure = noise is not None and noise.source is Source.EXACT and not compared.setup
+        return Cause.CORPUS if sure else None
+    if not exact:
+        return Cause.INDEX
+    grew = compared.exact.loss_now - compared.exact.loss_before
+    return Cause.BOTH if served and grew >= POINT else Cause.CORPUS

@@ -36,9 +36,7 @@ class GateRules(Section):
         ["recall", "ndcg"], min_length=1, description="threshold: what the drop is taken of, at k"
     )
     floor: dict[Metric, Share] = Field(
-        {},
-        description="least values that a run must reach, at k",
-        examples=[{"recall": 0.8}],
+        {}, description="least values that a run must reach, at k, as { recall = 0.8 }"
     )
     category_max_drop: Share | None = Field(
         None, description="largest drop within a category; unset: no such rule", examples=[0.1]
@@ -66,7 +64,7 @@ class GateSettings(GateRules):
     """When a run counts as regressed."""
 
     strategies: dict[StrategyName, GateRules] = Field(
-        {}, description="the same keys for one strategy alone"
+        {}, description="the same keys for one strategy alone, as { hybrid = { max_drop = 0.05 } }"
     )
 
     def of(self, strategy: str) -> GateRules:

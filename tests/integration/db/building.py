@@ -18,13 +18,14 @@ from db.runs import RunPlan
 from db.session import Database
 from db.shards import Claim
 from pipeline.types import Outcome, Question, Trigger
-from pipeline.verdict.rules import Gate
+from tests.unit.pipeline.verdict.strategies import gate
 
 SET = "default"
 LEASE = 60
 ATTEMPTS = 5
 MEASURES = ("hit@5", "recall@5", "ndcg@5")
-GATE = Gate(max_drop=0.02, metrics=("recall@5", "ndcg@5"), min_shared=0.5, max_failed=0.01)
+GATE = gate()
+"""The plain rule alone."""
 
 PLAN = RunPlan(
     strategy="vector",

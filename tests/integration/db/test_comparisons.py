@@ -14,8 +14,8 @@ from db.models import GoldenItem
 from db.results import ResultRow
 from db.session import Database
 from pipeline.golden.fingerprint import content_hash
-from pipeline.types import Kind, Question
-from pipeline.verdict.compare import Comparison, Pairing
+from pipeline.types import Kind, Question, Source
+from pipeline.verdict.compare import CategoryChange, Comparison, Pairing
 from pipeline.verdict.resampling import Differences, bootstrap_interval, seed_of
 from tests.integration.db.building import (
     failed,
@@ -295,11 +295,45 @@ def test_by_category_only_shared_questions_with_a_category_count(db: Database) -
     drops = [scored(0, 0, 0.5, 0), scored(1, 0, 0, 0), scored(2), scored(3, 0, 0, 0), failed(4)]
     after = run_with(db, drops)
 
-    with db.begin() as session:
-        run, reference = (runs.get(session, run_id).run for run_id in (after, before))
-        found = comparisons.by_category(session, run, reference, "recall@5")
+    assert compare(db, after, before).categories == [
+        CategoryChange("a", "recall@5", -0.75, 2),
+        CategoryChange("b", "recall@5", 0.0, 1),
+    ]
 
-    assert found == [("a", -0.75, 2), ("b", 0.0, 1)]
+
+def test_tenants_and_sources_are_compared_too(db: Database) -> None:
+    some = [
+        replace(question, tenant=tenant, source=source)
+        for question, tenant, source in zip(
+            questions(3),
+            ["acme", "acme", None],
+            [Source.LOG, Source.MANUAL, Source.LOG],
+            strict=True,
+        )
+    ]
+    import_set(db, some)
+    before = run_with(db, [scored(p) for p in range(3)])
+    after = run_with(db, [scored(0, 0, 0, 0), scored(1), scored(2)])
+
+    found = compare(db, after, before)
+
+    assert found.tenants == [CategoryChange("acme", "recall@5", -0.5, 2)]
+    assert found.sources == [
+        CategoryChange("log", "recall@5", -0.5, 2),
+        CategoryChange("manual", "recall@5", 0.0, 1),
+    ]
+
+
+def test_the_settings_that_differ_are_said(db: Database) -> None:
+    import_set(db, questions(1))
+    runs_of = [
+        start_run(db, {"settings": {"strategy": {"ef_search": ef}, "look_depth": ef}})
+        for ef in (40, 20)
+    ]
+    for run_id in runs_of:
+        store_all(db, run_id, [scored(0)])
+
+    assert compare(db, runs_of[1], runs_of[0]).setup == ["strategy.ef_search 40 -> 20"]
 
 
 def test_the_record_says_how_the_corpus_differs(db: Database) -> None:

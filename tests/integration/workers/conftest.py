@@ -14,6 +14,7 @@ from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.settings import EmbeddingSettings, EvalSettings, QueueSettings, Settings
 from pipeline.types import FloatMatrix, Kind, Question
+from pipeline.verdict.settings import GateSettings
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of
 from tests.integration.db.building import import_set
@@ -88,7 +89,8 @@ def settings(url: str, valkey: str) -> Settings:
         database_url=SecretStr(url),
         redis_url=SecretStr(valkey),
         embedding=EmbeddingSettings(dimensions=DIMENSIONS),
-        eval=EvalSettings(k=3, shard_size=3, max_failed=0.5),
+        eval=EvalSettings(k=3, shard_size=3),
+        gate=GateSettings(max_failed=0.5),
         queue=QueueSettings(lease=60, attempts=3),
     )
 

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.verdict.compare import Change, Comparison, Pairing, corpus_changes
+from pipeline.verdict.compare import (
+    CategoryChange,
+    Change,
+    Comparison,
+    ExactComparison,
+    Pairing,
+    corpus_changes,
+    setup_changes,
+)
 from pipeline.verdict.resampling import Differences
 from tests.unit.pipeline.verdict.strategies import any_change, comparison
 
@@ -35,7 +43,7 @@ def test_what_a_run_stores_is_json_with_every_figure() -> None:
 
     assert stored["reference"] == 7
     assert stored["pairing"]["gone"] == 3
-    assert stored["changes"] == [
+    assert stored["changes"][:1] == [
         {
             "metric": "recall@5", "current": 0.5, "previous": 0.75, "interval": None, "p": None,
             "difference": -0.25,
@@ -50,8 +58,14 @@ def test_a_comparison_comes_back_from_the_record_as_it_was(
 ) -> None:
     pairing = Pairing(*counts[:6])
     made = Comparison(
-        7, pairing, changes, lost=counts[6], won=counts[7], corpus=["vectors changed"]
-    )
+        7, pairing, changes, lost=counts[6], won=counts[7], corpus=["vectors changed"],
+        setup=("strategy.ef_search 40 -> 20",),
+        categories=(CategoryChange("billing", "recall@5", -0.25, 4),),
+        exact=ExactComparison(
+            shared=3, changes=changes, lost=1, won=0, loss_now=0.5, loss_before=0.25, missed_now=2,
+            missed_before=1,
+        ),
+    )  # fmt: skip
 
     assert Comparison.from_json(json.loads(json.dumps(made.to_json()))) == made
 
@@ -127,3 +141,15 @@ def test_a_corpus_is_said_to_differ_where_it_does(now: dict[str, object], said: 
 
 def test_a_part_that_the_reference_did_not_hash_is_not_spoken_of() -> None:
     assert corpus_changes(corpus(), corpus(texts=None)) == ["vectors unchanged"]
+
+
+def test_settings_that_differ_are_named_with_both_values() -> None:
+    before = {"strategy": {"kind": "vector", "ef_search": 40}, "embedding_model": "a"}
+    now = {"strategy": {"kind": "vector", "ef_search": 20, "exact": True}, "embedding_model": "b"}
+
+    assert setup_changes(now, before) == [
+        "embedding_model a -> b",
+        "strategy.ef_search 40 -> 20",
+        "strategy.exact unset -> True",
+    ]
+    assert setup_changes(now, now) == []

@@ -1,0 +1,138 @@
+"""What is said of a run under its table, a line each: counts, findings, comparisons, warnings."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from db.models import Run
+from pipeline.types import Verdict
+
+SPOKE = {
+    Verdict.REGRESSED: "red",
+    Verdict.UNMEASURED: "yellow",
+    Verdict.INCOMPARABLE: "yellow",
+    Verdict.WATCH: "yellow",
+    Verdict.IMPROVED: "green",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line, and the style of its text."""
+
+    text: str
+    style: str = ""
+
+
+def run_notes(run: Run) -> Iterator[Note]:
+    """Yield what is to be said of a run, what its verdict hangs on first."""
+    if run.n_scored is not None:
+        yield Note(_counts(run))
+    yield from map(_finding, run.findings or [])
+    yield from map(Note, _exact_notes(run))
+    yield from map(Note, _comparison_notes(run))
+    yield from map(Note, _fact_notes(run))
+
+
+def _counts(run: Run) -> str:
+    counts = f"scored {run.n_scored}/{run.size}"
+    counts += f", failed {run.n_failed}" if run.n_failed else ""
+    return counts + (f", ineligible {run.n_ineligible}" if run.n_ineligible else "")
+
+
+def _finding(finding: dict[str, Any]) -> Note:
+    """Colour what made the verdict, mark what warns, and dim what is only shown beside."""
+    if finding["warning"]:
+        return Note(f"warning: {finding['text']}", "yellow")
+    if not finding["counts"]:
+        return Note(finding["text"], "dim")
+    return Note(finding["text"], SPOKE.get(Verdict(finding["verdict"]), ""))
+
+
+def _exact_notes(run: Run) -> Iterable[str]:
+    """Say what exact search finds beside the index, and what would bring the index nearer."""
+    exact = run.exact
+    if not exact:
+        return
+    if exact["error"]:
+        yield f"exact search failed, so index and corpus are not told apart: {exact['error']}"
+        return
+    name = f"recall@{run.k}"
+    sample = f" (sample of {exact['n']:,} of {exact['of']:,})" if exact["sampled"] else ""
+    yield (
+        f"{name} served {exact['served'][name]:.4f}, by exact search"
+        f" {exact['metrics'][name]:.4f}: index loss {100 * exact['index_loss']:.1f} points{sample}"
+    )
+    yield from _ladder(exact["ef_search"])
+
+
+def _ladder(looked: dict[str, Any] | None) -> Iterable[str]:
+    """Say which ef_search would bring the index loss under a point, and its price."""
+    if not looked or not looked["ladder"]:
+        return
+    first, last = looked["ladder"][0], looked["ladder"][-1]
+    cost = f"{last['ms']:.1f} ms a question, now {first['ms']:.1f}"
+    if looked["suggested"] is not None:
+        yield f"ef_search {looked['suggested']} would bring it under a point ({cost})"
+    else:
+        yield (
+            f"ef_search {last['ef_search']} still loses {100 * last['loss']:.1f} points ({cost}):"
+            " rebuild the index with a larger m or ef_construction"
+        )
+
+
+def _comparison_notes(run: Run) -> Iterable[str]:
+    if run.comparison:
+        yield from _against(f"run {run.compared_to}", run.comparison)
+    if run.baseline_comparison:
+        yield from _against(f"the baseline, run {run.baseline_run}", run.baseline_comparison)
+
+
+def _against(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
+    pairing = comparison["pairing"]
+    said = [f"{pairing['shared']} shared"]
+    names = {"relived": "with other live keys", "unscored": "not scored in both"}
+    said += [
+        f"{pairing[part]} {names.get(part, part)}"
+        for part in ("new", "changed", "gone", "relived", "unscored")
+        if pairing[part]
+    ]
+    hits = f"hits lost {comparison['lost']}, won {comparison['won']}"
+    yield f"compared to {reference}: {', '.join(said)}; {hits}"
+    if comparison["setup"]:
+        yield f"settings since then: {', '.join(comparison['setup'])}"
+    if comparison["corpus"]:
+        yield f"corpus since then: {', '.join(comparison['corpus'])}"
+
+
+def _fact_notes(run: Run) -> Iterable[str]:
+    facts = run.facts or {}
+    if facts.get("missing_keys"):
+        yield (
+            f"{facts['missing_keys']} expected keys are not in the corpus; {facts['partly_live']}"
+            " scored questions lack some of theirs"
+        )
+    if facts.get("more_expected_than_k"):
+        yield (
+            f"{facts['more_expected_than_k']} questions expect more than {run.k} keys: their"
+            f" recall@{run.k} cannot reach 1"
+        )
+    if facts.get("empty"):
+        yield f"{facts['empty']} questions got no result at all (scored 0)"
+    if facts.get("underfilled"):
+        yield (
+            f"{facts['underfilled']:.0f} questions got fewer than k results though the corpus has"
+            " more: raise ef_search, or set iterative_scan"
+        )
+    if facts.get("unanswerable"):
+        yield _unanswerable(facts)
+
+
+def _unanswerable(facts: dict[str, Any]) -> str:
+    said = f"{facts['unanswerable']} unanswerable questions"
+    if facts["unanswerable_best_score"] is None or facts["scored_best_score"] is None:
+        return said
+    return (
+        f"{said}: mean best score {facts['unanswerable_best_score']:.3f}, of scored ones"
+        f" {facts['scored_best_score']:.3f}"
+    )

@@ -1,0 +1,186 @@
+"""The noise rule: is the drop more than an unchanged system would show, and what could it miss."""
+
+from dataclasses import dataclass
+
+from pipeline.types import Verdict
+from pipeline.verdict import graded, noise
+from pipeline.verdict.compare import Comparison
+from pipeline.verdict.estimate import NoiseEstimate, Source
+from pipeline.verdict.gate import Finding, Gate, Rule
+from pipeline.verdict.resampling import Differences, seed_of
+
+POWER = 0.8
+"""The chance with which a drop of the size of the blind spot is found."""
+
+_SOURCES = {
+    Source.EXACT: "exact search",
+    Source.CALIBRATED: "calibrated",
+    Source.INDEX_LOSS: "at most the index loss",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How a net loss stands against noise alone.
+
+    `net`, `needed` and `back` are in questions, or in questions' worth of a graded metric. `back`
+    is the net gain that counts as improved. `needed` None: noise alone may lose everything.
+    `blind`: drops below this share are not found with 80 % power; None: none is.
+    """
+
+    n: int
+    net: float
+    p: float
+    p_back: float
+    needed: float | None
+    blind: float | None
+
+
+def answer(
+    n: int,
+    net: float,
+    estimate: NoiseEstimate,
+    alpha: float,
+    graded_noise: Differences | None = None,
+    seed: int = 0,
+) -> Answer:
+    """Hold a net loss over n questions against the noise.
+
+    `graded_noise`: what A/A pairs showed of a graded metric. Without it a part of a question
+    counts as noise counts whole ones, rounded towards none.
+    """
+    if graded_noise is not None:
+        needed = graded.net_lost_needed(graded_noise, n, alpha, seed=seed)
+        return Answer(
+            n=n,
+            net=net,
+            p=graded.sign_flip_noise_p(graded_noise, n, net, seed=seed),
+            p_back=graded.sign_flip_noise_p(graded_noise, n, -net, seed=seed),
+            needed=needed,
+            blind=graded.visible_drop(graded_noise, n, needed, POWER),
+        )
+    rate = estimate.flip_rate
+    least = noise.net_lost_needed(n, rate, alpha)
+    if least is not None:
+        least = max(least, estimate.largest_net + 1)
+    return Answer(
+        n=n,
+        net=net,
+        p=noise.p_value(n, rate, _whole(net)),
+        p_back=noise.p_value(n, rate, _whole(-net)),
+        needed=least,
+        blind=None if least is None else noise.visible_drop(n, rate, least, POWER),
+    )
+
+
+def noise_findings(
+    gate: Gate, comparison: Comparison, estimate: NoiseEstimate, *, run: int, counts: bool
+) -> list[Finding]:
+    """Return the noise rule's answer and its blind spot. `counts`: the verdict hangs on it."""
+    seed = seed_of(run, comparison.reference, gate.outcome)
+    found = answer(
+        comparison.pairing.shared,
+        _net(gate, comparison),
+        estimate,
+        gate.alpha,
+        None if _is_hit(gate) else estimate.differences.get(gate.outcome),
+        seed,
+    )
+    verdict = _verdict(gate, found)
+    figures = {
+        "n": found.n,
+        "net_lost": found.net,
+        "p": found.p,
+        "needed": found.needed,
+        "flip_rate": estimate.flip_rate,
+        "source": estimate.source,
+        "largest_net": estimate.largest_net,
+    }
+    said = Finding(
+        rule=Rule.NOISE,
+        verdict=verdict,
+        text=_text(gate, comparison, estimate, found, verdict),
+        counts=counts,
+        warning=bool(estimate.notes),
+        reference=comparison.reference,
+        figures=figures,
+    )
+    return [said, blind_spot(gate, found, comparison.reference)]
+
+
+def blind_spot(gate: Gate, found: Answer, reference: int) -> Finding:
+    """Return what the rule could not have seen; a warning where that is more than tolerated."""
+    points = None if found.blind is None else noise.half_points(found.blind)
+    tolerated = 100 * gate.tolerance
+    warning = points is None or points > tolerated
+    limit = "any drop" if points is None else f"drops under {points:.1f} points"
+    text = f"cannot see {limit} with {found.n} questions and this noise (80 % power)"
+    if warning:
+        text += f"; tolerance is {tolerated:.1f} points: add questions or lower the noise"
+    return Finding(
+        rule=Rule.BLIND_SPOT,
+        verdict=Verdict.OK,
+        text=text,
+        counts=False,
+        warning=warning,
+        reference=reference,
+        figures={"n": found.n, "points": points, "power": POWER, "tolerance": tolerated},
+    )
+
+
+def _net(gate: Gate, comparison: Comparison) -> float:
+    """Return the net loss in questions; exactly whole for hits."""
+    if _is_hit(gate):
+        return comparison.lost - comparison.won
+    return -comparison.change(gate.outcome).difference * comparison.pairing.shared
+
+
+def _is_hit(gate: Gate) -> bool:
+    return gate.outcome.startswith("hit@")
+
+
+def _whole(net: float) -> int:
+    """Round towards no loss; a sum of fractions may lie an ulp under a whole number."""
+    return int(net + 1e-9) if net > 0 else -int(-net + 1e-9)
+
+
+def _verdict(gate: Gate, found: Answer) -> Verdict:
+    if found.needed is None:
+        return Verdict.OK
+    if found.net >= found.needed - 1e-9 and found.p <= gate.alpha:
+        return Verdict.REGRESSED
+    if -found.net >= found.needed - 1e-9 and found.p_back <= gate.alpha:
+        return Verdict.IMPROVED
+    return Verdict.WATCH if found.net > 0 and found.p <= gate.watch_alpha else Verdict.OK
+
+
+def _text(
+    gate: Gate, comparison: Comparison, estimate: NoiseEstimate, found: Answer, verdict: Verdict
+) -> str:
+    how = {
+        Verdict.REGRESSED: "more than noise",
+        Verdict.IMPROVED: "more than noise",
+        Verdict.WATCH: "unusual, but no alarm",
+        Verdict.OK: "within noise",
+    }[verdict]
+    gained = found.net < 0
+    needed = "nothing would be" if found.needed is None else f"{found.needed:.4g} would be"
+    p = p_text(found.p_back if gained else found.p)
+    rate = f"flip rate {100 * estimate.flip_rate:.2g} %, {_SOURCES[estimate.source]}"
+    notes = f"; {', '.join(estimate.notes)}" if estimate.notes else ""
+    return f"{_counted(gate, comparison, found)}: {how}, {p} ({needed}; {rate}{notes})"
+
+
+def _counted(gate: Gate, comparison: Comparison, found: Answer) -> str:
+    which = "won" if found.net < 0 else "lost"
+    if _is_hit(gate):
+        return (
+            f"net {abs(found.net):.0f} of {found.n} questions {which}"
+            f" ({comparison.lost} lost, {comparison.won} won)"
+        )
+    return f"{gate.outcome}: {abs(found.net):.2f} questions' worth of {found.n} {which}"
+
+
+def p_text(p: float) -> str:
+    """Return "p = 0.21", or "p < 0.0001"."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"  # noqa: PLR2004 - the last digit shown

@@ -1,0 +1,92 @@
+"""Judge a measured run: gather what it is held against and what is known of the noise."""
+
+from dataclasses import replace
+
+from db import baselines, comparisons, results, runs
+from db.models import Run
+from db.results import Aggregate
+from db.runs import RunContext
+from db.session import Session
+from pipeline.retrieval.build import is_approximate
+from pipeline.verdict import estimate
+from pipeline.verdict.compare import Comparison
+from pipeline.verdict.estimate import NoiseEstimate
+from pipeline.verdict.gate import Gate, Judgement
+from pipeline.verdict.own_rules import Own, measured
+from pipeline.verdict.rules import Against, judge
+
+
+def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judgement:
+    """Return the verdict of a run whose counts, metrics and facts stand; note its comparisons."""
+    run = found.run
+    gate, own = Gate.from_json(run.gate), _own(session, found, aggregate)
+    unmeasured = measured(gate, own)
+    if unmeasured is not None:
+        return _with_example(run, unmeasured)
+    last, pinned = _references(session, found)
+    against_last = _against(session, found, last) if last else None
+    against_pinned = _against(session, found, pinned) if pinned else None
+    if against_last is not None:
+        compared = against_last.comparison
+        run.compared_to, run.comparison = compared.reference, compared.to_json()
+    if against_pinned is not None:
+        compared = against_pinned.comparison
+        run.baseline_run, run.baseline_comparison = compared.reference, compared.to_json()
+    return judge(gate, own, against_last, against_pinned, run=run.id)
+
+
+def _own(session: Session, found: RunContext, aggregate: Aggregate) -> Own:
+    run, counts = found.run, aggregate.counts
+    asked, missed = results.must_pass(session, run, found.version.id)
+    return Own(
+        scored=counts.scored,
+        failed=counts.failed,
+        ineligible=(run.facts or {})["dead"],
+        metrics=aggregate.means,
+        must_pass=asked,
+        missed=missed,
+    )
+
+
+def _with_example(run: Run, judgement: Judgement) -> Judgement:
+    """Add the first error to what is said of a run that could not be measured."""
+    example = (run.facts or {}).get("example_error")
+    if example is None:
+        return judgement
+    (finding,) = judgement.findings
+    said = replace(finding, text=f"{finding.text}; first error: {example}")
+    return replace(judgement, findings=[said])
+
+
+def _references(session: Session, found: RunContext) -> tuple[Run | None, Run | None]:
+    """Return the last run and the pinned baseline; one that is both stands once, as the last."""
+    last, pinned = runs.find_reference(session, found), baselines.of(session, found)
+    same = last is not None and pinned is not None and last.id == pinned.id
+    return last, None if same else pinned
+
+
+def _against(session: Session, found: RunContext, reference: Run) -> Against:
+    run = found.run
+    comparison = comparisons.compare(session, run, reference)
+    return Against(comparison, noise_of(run, reference, comparison))
+
+
+def noise_of(run: Run, reference: Run, comparison: Comparison) -> NoiseEstimate | None:
+    """Return what is known of the noise between two runs: the best source there is, or None.
+
+    A search without an approximate index has none; else calibration tells, else the index loss
+    bounds it.
+    """
+    shared = comparison.pairing.shared
+    if not _by_index(run) and not _by_index(reference):
+        return estimate.exact(shared)
+    apart = comparison.exact
+    if apart is None or apart.shared == 0:
+        return None
+    return estimate.from_index_loss(max(apart.missed_now, apart.missed_before), apart.shared)
+
+
+def _by_index(run: Run) -> bool:
+    """Say whether an approximate index served the run."""
+    there = run.corpus_fingerprint.get("index") is not None
+    return there and is_approximate(run.settings["strategy"])
