@@ -24,15 +24,15 @@ def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judg
     if unmeasured is not None:
         return _with_example(run, unmeasured)
     last, pinned = _references(session, found)
-    against_last = _against(session, found, last) if last else None
-    against_pinned = _against(session, found, pinned) if pinned else None
+    against_last = hold_against(session, run, last) if last else None
+    against_pinned = hold_against(session, run, pinned) if pinned else None
     if against_last is not None:
         compared = against_last.comparison
         run.compared_to, run.comparison = compared.reference, compared.to_json()
     if against_pinned is not None:
         compared = against_pinned.comparison
         run.baseline_run, run.baseline_comparison = compared.reference, compared.to_json()
-    return judge(gate, own, against_last, against_pinned, run=run.id)
+    return judge(gate, own, against_last, against_pinned)
 
 
 def _own(session: Session, found: RunContext, aggregate: Aggregate) -> Own:
@@ -65,8 +65,8 @@ def _references(session: Session, found: RunContext) -> tuple[Run | None, Run | 
     return last, None if same else pinned
 
 
-def _against(session: Session, found: RunContext, reference: Run) -> Against:
-    run = found.run
+def hold_against(session: Session, run: Run, reference: Run) -> Against:
+    """Compare a run with a reference, and say what is known of the noise between the two."""
     comparison = comparisons.compare(session, run, reference)
     return Against(comparison, noise_of(run, reference, comparison))
 

@@ -1,8 +1,14 @@
 """The noise gate for outcomes that are more than hit or miss: recall of several keys, ndcg.
 
 The same question as `pipeline.verdict.noise` answers, with the differences that A/A pairs showed
-in place of whole questions: each of n questions draws one of them, with a random sign.
+in place of whole questions: each of n questions draws one of them, with a random sign (Fisher's
+sign flips). The distribution of their sum is computed, not sampled: on a grid of thousandths of a
+question, by the power of its characteristic function.
 """
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,52 +16,82 @@ from scipy.stats import norm
 
 from pipeline.verdict.resampling import Differences
 
-DRAWS = 100_000
-"""Random sums; a p of 0.001 is then known to about 10 %."""
+Floats = NDArray[np.float64]
 
-_AT_ONCE = 1 << 22
+GRID = 1000
+"""Steps of the grid to a question."""
+
+_DEVIATIONS = 12
+_LARGE_JUMPS = 20
 
 
-def sign_flip_noise_p(noise: Differences, n: int, net_lost: float, *, seed: int) -> float:
-    """Return the chance that noise alone loses `net_lost` or more over n questions.
+@dataclass(frozen=True)
+class NoiseSum:
+    """The sum of n questions' noise, in questions' worth; above zero is a loss.
 
-    `net_lost` is a sum of differences, in questions' worth. (b + 1) / (m + 1) of m random sums.
+    `noise` are the differences of one metric over A/A pairs. One flip of a whole question is
+    added to them, as `noise.flip_rate` adds one: none seen is not none.
     """
-    sums = _sums(noise, n, seed)
-    return (int(np.count_nonzero(sums >= net_lost - 1e-9)) + 1) / (len(sums) + 1)
 
+    noise: Differences
+    n: int
 
-def net_lost_needed(noise: Differences, n: int, alpha: float, *, seed: int) -> float:
-    """Return the least sum that noise alone reaches in a share of at most alpha of runs."""
-    return float(np.quantile(_sums(noise, n, seed), 1 - alpha, method="higher"))
+    def p_value(self, net_lost: float) -> float:
+        """Return the chance that noise alone loses `net_lost` or more; to about 1e-12."""
+        return float(self._tail_from(math.ceil(net_lost * GRID - GRID * 1e-9)))
 
+    def needed(self, alpha: float) -> float:
+        """Return the least loss above zero that noise alone reaches in at most alpha of runs."""
+        losses = self._tails[self._zero + 1 :]
+        rare = np.flatnonzero(losses <= alpha)
+        return (int(rare[0]) + 1) / GRID
 
-def visible_drop(noise: Differences, n: int, needed: float, power: float = 0.8) -> float | None:
-    """Return the smallest mean drop, a share, that is found with that power; None: not even 1.
+    def visible_drop(self, needed: float, power: float) -> float | None:
+        """Return the smallest mean drop, a share, that is found with that power; None: not even 1.
 
-    By the normal approximation, for a drop that takes whole questions: with a drop d the sum has
-    the mean n d and the variance n (v + d (1 - d)), v that of the noise.
-    """
-    variance = float((noise.values**2) @ noise.counts / noise.n)
-    z = float(norm.ppf(power))
-    drops = np.linspace(0, 1, 10_001)
-    reached = n * drops - z * np.sqrt(n * (variance + drops * (1 - drops))) >= needed
-    return float(drops[reached.argmax()]) if reached.any() else None
+        By the normal approximation, for a drop that takes whole questions: with a drop d the sum
+        has the mean n d and the variance n (v + d (1 - d)), v that of the noise.
+        """
+        variance = float(self._sizes**2 @ self._chances) / GRID**2
+        z = float(norm.ppf(power))
+        drops = np.linspace(0, 1, 10_001)
+        spread = np.sqrt(self.n * (variance + drops * (1 - drops)))
+        found = self.n * drops - z * spread >= needed
+        return float(drops[found.argmax()]) if found.any() else None
 
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
+        """Sizes of the differences, in steps of the grid."""
+        return np.append(np.rint(np.abs(self.noise.values) * GRID), GRID).astype(np.int64)
 
-def _sums(noise: Differences, n: int, seed: int) -> NDArray[np.float64]:
-    """Return random sums of n differences with random signs, and one flip more than was seen.
+    @cached_property
+    def _chances(self) -> Floats:
+        counts = np.append(self.noise.counts, 1).astype(np.float64)
+        chances: Floats = counts / counts.sum()
+        return chances
 
-    The flip added, of the largest size, is `noise.flip_rate`'s: none seen is not none.
-    """
-    sizes = np.abs(np.append(noise.values, 1.0))
-    counts = np.append(noise.counts, 1).astype(np.float64)
-    values = np.concatenate([sizes, -sizes])
-    chances = np.concatenate([counts, counts]) / (2 * counts.sum())
-    generator = np.random.default_rng(seed)
-    rows = max(1, _AT_ONCE // len(values))
-    parts = [
-        generator.multinomial(n, chances, size=min(rows, DRAWS - start)) @ values
-        for start in range(0, DRAWS, rows)
-    ]
-    return np.concatenate(parts)
+    @cached_property
+    def _zero(self) -> int:
+        """Place of the sum 0 on the grid: half its length, a power of two that holds the sums."""
+        deviation = math.sqrt(self.n * float(self._sizes**2 @ self._chances))
+        reach = _DEVIATIONS * deviation + _LARGE_JUMPS * GRID
+        return 1 << math.ceil(math.log2(reach))
+
+    @cached_property
+    def _tails(self) -> Floats:
+        """P(sum >= each step of the grid), from the smallest sum to the largest."""
+        length = 2 * self._zero
+        one = np.zeros(length)
+        np.add.at(one, self._sizes, self._chances / 2)
+        np.add.at(one, -self._sizes, self._chances / 2)
+        # Real, as the distribution is symmetric; sums are then wrapped around the grid's ends.
+        sums = np.fft.irfft(np.fft.rfft(one).real ** self.n, length)
+        ordered = np.fft.fftshift(sums).clip(min=0)
+        tails: Floats = np.cumsum(ordered[::-1])[::-1]
+        return tails
+
+    def _tail_from(self, step: int) -> float:
+        place = step + self._zero
+        if place <= 0:
+            return 1.0
+        return min(1.0, float(self._tails[place])) if place < len(self._tails) else 0.0

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from pipeline.types import Verdict
-from pipeline.verdict import graded, noise
+from pipeline.verdict import noise
 from pipeline.verdict.compare import Comparison
 from pipeline.verdict.estimate import NoiseEstimate, Source
 from pipeline.verdict.gate import Finding, Gate, Rule
-from pipeline.verdict.resampling import Differences, seed_of
+from pipeline.verdict.graded import NoiseSum
+from pipeline.verdict.resampling import Differences
 
 POWER = 0.8
 """The chance with which a drop of the size of the blind spot is found."""
@@ -42,7 +43,6 @@ def answer(
     estimate: NoiseEstimate,
     alpha: float,
     graded_noise: Differences | None = None,
-    seed: int = 0,
 ) -> Answer:
     """Hold a net loss over n questions against the noise.
 
@@ -50,15 +50,7 @@ def answer(
     counts as noise counts whole ones, rounded towards none.
     """
     if graded_noise is not None:
-        needed = graded.net_lost_needed(graded_noise, n, alpha, seed=seed)
-        return Answer(
-            n=n,
-            net=net,
-            p=graded.sign_flip_noise_p(graded_noise, n, net, seed=seed),
-            p_back=graded.sign_flip_noise_p(graded_noise, n, -net, seed=seed),
-            needed=needed,
-            blind=graded.visible_drop(graded_noise, n, needed, POWER),
-        )
+        return _graded(NoiseSum(graded_noise, n), net, alpha)
     rate = estimate.flip_rate
     least = noise.net_lost_needed(n, rate, alpha)
     if least is not None:
@@ -73,18 +65,28 @@ def answer(
     )
 
 
+def _graded(noise_sum: NoiseSum, net: float, alpha: float) -> Answer:
+    needed = noise_sum.needed(alpha)
+    return Answer(
+        n=noise_sum.n,
+        net=net,
+        p=noise_sum.p_value(net),
+        p_back=noise_sum.p_value(-net),
+        needed=needed,
+        blind=noise_sum.visible_drop(needed, POWER),
+    )
+
+
 def noise_findings(
-    gate: Gate, comparison: Comparison, estimate: NoiseEstimate, *, run: int, counts: bool
+    gate: Gate, comparison: Comparison, estimate: NoiseEstimate, *, counts: bool
 ) -> list[Finding]:
     """Return the noise rule's answer and its blind spot. `counts`: the verdict hangs on it."""
-    seed = seed_of(run, comparison.reference, gate.outcome)
     found = answer(
         comparison.pairing.shared,
         _net(gate, comparison),
         estimate,
         gate.alpha,
         None if _is_hit(gate) else estimate.differences.get(gate.outcome),
-        seed,
     )
     verdict = _verdict(gate, found)
     figures = {

@@ -38,23 +38,21 @@ def judge(
     own: Own,
     last: Against | None = None,
     pinned: Against | None = None,
-    *,
-    run: int = 0,
 ) -> Judgement:
     """Judge a measured run by itself, against the last one, and against the pinned baseline.
 
     The worst of what counts stands: small drops that pass one after the other against the run
-    before add up against the baseline. `run` seeds what is drawn at random, with the reference.
+    before add up against the baseline.
     """
     findings = list(own_findings(gate, own))
     if last is None and pinned is None:
         findings.append(_first())
     if last is not None:
-        findings += against(gate, last, run=run)
+        findings += against(gate, last)
     if pinned is not None:
         findings += [
             replace(each, text=f"against the baseline: {each.text}")
-            for each in against(gate, pinned, run=run)
+            for each in against(gate, pinned)
         ]
     counting = [each.verdict for each in findings if each.counts]
     worst = min(counting, key=SEVERITY.index)
@@ -62,7 +60,7 @@ def judge(
     return Judgement(verdict=worst, findings=ordered, cause=_cause(findings, (last, pinned)))
 
 
-def against(gate: Gate, reference: Against, *, run: int = 0) -> list[Finding]:
+def against(gate: Gate, reference: Against) -> list[Finding]:
     """Return what the rules say of a run against one reference."""
     comparison, noise = reference.comparison, reference.noise
     pairing = comparison.pairing
@@ -71,7 +69,7 @@ def against(gate: Gate, reference: Against, *, run: int = 0) -> list[Finding]:
     by_noise = gate.rule == "noise" and noise is not None
     findings = []
     if noise is not None:
-        findings += noise_findings(gate, comparison, noise, run=run, counts=by_noise)
+        findings += noise_findings(gate, comparison, noise, counts=by_noise)
     elif gate.rule == "noise":
         findings.append(_uncalibrated(comparison))
     findings += _interval(gate, comparison)
