@@ -76,3 +76,8 @@ def test_secret_values_are_keys_webhook_and_passwords_in_both_spellings() -> Non
 
 def test_settings_without_secrets_have_none() -> None:
     assert Settings().secret_values() == []
+
+
+def test_rules_for_a_strategy_that_is_not_there_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"gate\.strategies: no strategy 'vecter'"):
+        made(gate={"strategies": {"vecter": {"max_drop": 0.1}}})

@@ -4,9 +4,42 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.alerts.message import Alert, CategoryDrop, LostQuestion, Severity
+from pipeline.alerts.message import Alert, LostQuestion, Severity
 from pipeline.types import AlertKind, Level, Verdict
-from pipeline.verdict.compare import Change
+from pipeline.verdict.compare import CategoryChange, Change, ExactComparison
+from pipeline.verdict.gate import Cause, Finding, Rule
+
+NOISE = Finding(
+    rule=Rule.NOISE,
+    verdict=Verdict.REGRESSED,
+    text="net 12 of 400 questions lost (15 lost, 3 won): more than noise, p = 0.0002",
+    reference=38,
+    figures={"n": 400, "net_lost": 12},
+)
+BLIND = Finding(
+    rule=Rule.BLIND_SPOT,
+    verdict=Verdict.OK,
+    text="cannot see drops under 3.0 points with 400 questions and this noise (80 % power)",
+    counts=False,
+    reference=38,
+)
+INDEX = Finding(
+    rule=Rule.INDEX,
+    verdict=Verdict.OK,
+    text="index loss 3.1 -> 6.0 points of recall",
+    counts=False,
+    reference=38,
+)
+EXACT = ExactComparison(
+    shared=400,
+    changes=[Change("recall@5", current=0.94, previous=0.941)],
+    lost=1,
+    won=1,
+    loss_now=0.06,
+    loss_before=0.031,
+    missed_now=24,
+    missed_before=12,
+)
 
 REGRESSED: dict[str, Any] = {
     "kind": AlertKind.REGRESSED,
@@ -20,7 +53,9 @@ REGRESSED: dict[str, Any] = {
     "run_id": 41,
     "compared_to": 38,
     "verdict": Verdict.REGRESSED,
-    "reasons": ("recall@5 fell by more than its noise explains (12 net lost, 7 needed)",),
+    "cause": Cause.INDEX,
+    "reasons": (NOISE.text, BLIND.text, INDEX.text),
+    "findings": (NOISE, BLIND, INDEX),
     "changes": (
         Change("recall@5", current=0.88, previous=0.91, interval=(-0.06, -0.001), p=0.0125),
         Change("ndcg@5", current=0.8, previous=0.8125),
@@ -31,12 +66,20 @@ REGRESSED: dict[str, Any] = {
     "shared": 400,
     "n_scored": 410,
     "size": 420,
-    "categories": (CategoryDrop("billing", -0.25, 40), CategoryDrop("login", -0.05, 1)),
+    "exact": EXACT,
+    "ef_search": "ef_search 120 would bring the index loss under a point",
+    "categories": (
+        CategoryChange("billing", "recall@5", -0.25, 40),
+        CategoryChange("login", "recall@5", -0.05, 1),
+    ),
     "lost_questions": (
         LostQuestion("How do I cancel?", "https://docs.example.org/cancel:3", None),
         LostQuestion("Where is my invoice?", "invoices:0", 14),
     ),
     "corpus": ("chunks 1,000 -> 1,200", "vectors changed"),
+    "setup": ("strategy.ef_search 100 -> 40",),
+    "expected_keys": 500,
+    "missing_keys": 2,
     "reproduce": "recallwatch eval --set support --strategy vector -k 5 --level chunk",
     "link": "https://recallwatch.example.org/runs/41",
     "git_sha": "1a2b3c4d5e6f7a8b",
@@ -82,6 +125,28 @@ any_change = st.builds(
     p=st.none() | figures,
 )
 
+any_finding = st.builds(
+    Finding,
+    rule=st.sampled_from(Rule),
+    verdict=st.sampled_from(Verdict),
+    text=any_text,
+    counts=st.booleans(),
+    reference=st.none() | st.integers(1),
+    figures=st.dictionaries(st.sampled_from(["n", "p"]), figures),
+)
+
+any_exact = st.builds(
+    ExactComparison,
+    shared=st.integers(0, 10**6),
+    changes=st.lists(any_change, max_size=3),
+    lost=st.integers(0, 10**6),
+    won=st.integers(0, 10**6),
+    loss_now=figures,
+    loss_before=figures,
+    missed_now=st.integers(0, 10**6),
+    missed_before=st.integers(0, 10**6),
+)
+
 any_alert = st.builds(
     Alert,
     kind=st.sampled_from(AlertKind),
@@ -96,6 +161,10 @@ any_alert = st.builds(
     run_id=st.none() | st.integers(1),
     compared_to=st.none() | st.integers(1),
     verdict=st.none() | st.sampled_from(Verdict),
+    cause=st.none() | st.sampled_from(Cause),
+    findings=st.lists(any_finding, max_size=8).map(tuple),
+    exact=st.none() | any_exact,
+    ef_search=st.none() | any_text,
     reasons=st.lists(any_text, max_size=8).map(tuple),
     changes=st.lists(any_change, max_size=30).map(tuple),
     lost=st.integers(0),
@@ -104,12 +173,13 @@ any_alert = st.builds(
     n_scored=st.none() | st.integers(0),
     size=st.integers(0),
     categories=st.lists(
-        st.builds(CategoryDrop, any_text, st.floats(-1, 0), st.integers(1)), max_size=5
+        st.builds(CategoryChange, any_text, any_text, st.floats(-1, 0), st.integers(1)), max_size=5
     ).map(tuple),
     lost_questions=st.lists(
         st.builds(LostQuestion, any_text, any_text, st.none() | st.integers(1)), max_size=5
     ).map(tuple),
     corpus=st.lists(any_text, max_size=4).map(tuple),
+    setup=st.lists(any_text, max_size=4).map(tuple),
     reproduce=st.none() | any_text,
     link=st.none() | st.from_regex(r"https?://[!-~]{1,300}", fullmatch=True),
     git_sha=st.none() | any_text,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pipeline.alerts.base import Channel
@@ -14,8 +16,9 @@ from pipeline.alerts.settings import (
 from pipeline.alerts.slack import SlackChannel
 from pipeline.alerts.webhook import WebhookChannel
 from pipeline.errors import SettingsError
-from pipeline.types import AlertKind
-from tests.unit.pipeline.alerts.examples import regressed, stale
+from pipeline.types import AlertKind, Verdict
+from pipeline.verdict.gate import Finding, Rule
+from tests.unit.pipeline.alerts.examples import NOISE, regressed, stale
 
 SLACK = SlackSettings()
 WEBHOOK = WebhookSettings(url_env="HOOK_URL", secret_env="HOOK_SECRET")
@@ -119,3 +122,26 @@ def test_an_alert_goes_to_the_channels_of_its_kind_and_severity_in_their_order()
     assert route(regressed(severity=Severity.WARNING), channels) == ["all"]
     assert route(stale(), channels) == ["all", "owners"]
     assert route(stale(), {}) == []
+
+
+def test_a_fall_goes_to_the_channels_that_want_a_rule_that_spoke() -> None:
+    channels: dict[str, ChannelSettings] = {
+        "all": SlackSettings(),
+        "owners": SlackSettings(rules=["must_pass"]),
+        "search": SlackSettings(rules=["noise", "max_failed"]),
+    }
+    missed = replace(NOISE, rule=Rule.MUST_PASS)
+    beside = replace(missed, counts=False)
+    failed = Finding(rule=Rule.MAX_FAILED, verdict=Verdict.UNMEASURED, text="9 failed")
+    unmeasured = regressed(
+        kind=AlertKind.UNMEASURED, verdict=Verdict.UNMEASURED, findings=(failed,)
+    )
+
+    assert route(regressed(findings=(NOISE,)), channels) == ["all", "search"]
+    assert route(regressed(findings=(NOISE, beside)), channels) == ["all", "search"]
+    assert route(regressed(findings=(NOISE, missed)), channels) == ["all", "owners", "search"]
+    assert route(unmeasured, channels) == ["all", "search"]
+    # What no rule is known of is kept from nobody, and none is about a set or a recovery.
+    assert route(replace(unmeasured, findings=()), channels) == list(channels)
+    assert route(stale(), channels) == list(channels)
+    assert route(regressed(kind=AlertKind.RECOVERED), channels) == list(channels)

@@ -114,7 +114,8 @@ def test_a_repeated_alert_is_short() -> None:
     lines = part(received(regressed(repeat=3)), "plain").split("\n\n")
 
     assert lines[0] == (
-        "support / vector: still regressed, 3rd run; recall@5 0.9100 -> 0.8800 (-0.0300)"
+        "support / vector: still regressed, 3rd run; recall@5 0.9100 -> 0.8800 (-0.0300);"
+        " comes from the index"
     )
     assert len(lines) == 3  # and the link, and the footer
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -6,7 +7,8 @@ from hypothesis import given, settings
 
 from pipeline.alerts.message import Alert, Severity
 from pipeline.verdict.compare import Change
-from tests.unit.pipeline.alerts.examples import any_alert, regressed, stale
+from pipeline.verdict.gate import Rule
+from tests.unit.pipeline.alerts.examples import BLIND, NOISE, any_alert, regressed, stale
 
 
 @settings(max_examples=50, deadline=None)
@@ -17,7 +19,8 @@ def test_an_alert_comes_back_from_json_as_it_was(alert: Alert) -> None:
 
 def test_a_row_from_before_a_field_came_can_still_be_read() -> None:
     values = stale().to_json()
-    del values["git_sha"], values["link"]
+    for name in ("git_sha", "link", "cause", "findings", "exact", "ef_search", "setup"):
+        del values[name]
 
     assert Alert.from_json(values) == stale()
 
@@ -62,6 +65,16 @@ def test_what_would_break_a_channel_is_refused_when_the_alert_is_made(
 ) -> None:
     with pytest.raises(ValueError, match=r"idempotency|created_at|isoformat|repeat|link"):
         regressed(**wrong)
+
+
+def test_what_made_the_verdict_is_told_from_what_stands_beside() -> None:
+    shown = replace(NOISE, rule=Rule.THRESHOLD, counts=False)
+
+    alert = regressed(findings=(shown, NOISE, BLIND))
+
+    assert alert.spoke == [NOISE]
+    assert alert.rules == {Rule.NOISE}
+    assert stale().rules == set()
 
 
 def test_severities_are_ordered() -> None:

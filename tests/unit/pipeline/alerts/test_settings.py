@@ -7,6 +7,8 @@ from pydantic import ValidationError
 from pipeline.alerts.message import Severity
 from pipeline.alerts.settings import AlertSettings, EmailSettings, SlackSettings, WebhookSettings
 from pipeline.types import AlertKind
+from pipeline.verdict.gate import Rule
+from tests.unit.pipeline.alerts.examples import regressed
 
 EMAIL = {
     "kind": "email",
@@ -54,6 +56,45 @@ def test_without_channels_nobody_is_told() -> None:
     assert AlertSettings().channels == {}
 
 
+def test_the_rules_a_channel_may_name_are_those_that_lead_to_an_alert() -> None:
+    rules = {Rule(name) for name in SlackSettings().rules}
+    never = {Rule.BLIND_SPOT, Rule.INTERVAL, Rule.INDEX, Rule.MIN_SHARED, Rule.FIRST}
+
+    assert rules == set(Rule) - never
+
+
+@pytest.mark.parametrize(
+    "url", ["https://rw.example.org/runs/{run}", "http://[::1]:8080/?run={run}&x=%20#{run}"]
+)
+def test_a_run_is_linked_to_where_its_page_is_known(url: str) -> None:
+    settings = AlertSettings(run_url=url)
+
+    link = settings.link_to(41)
+
+    assert link == url.replace("{run}", "41")
+    assert regressed(link=link).link == link
+    assert AlertSettings().link_to(41) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://rw.example.org/runs",
+        "https://rw.example.org/{run}/{set}",
+        "https://rw.example.org/{run",
+        "ftp://rw.example.org/{run}",
+        "https://rw.example.org/ {run}",
+        "https://münchen.example.org/{run}",
+        "{run}",
+    ],
+)
+def test_a_page_that_could_not_be_a_link_is_refused(url: str) -> None:
+    with pytest.raises(
+        ValidationError, match=r"must be an http or https URL in ASCII with \{run\}"
+    ):
+        AlertSettings(run_url=url)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -61,6 +102,10 @@ def test_without_channels_nobody_is_told() -> None:
         {"kind": "slack", "url_env": "https://hooks.slack.com/services/T0/B0/canary"},
         {"kind": "slack", "on": ["improved"]},
         {"kind": "slack", "on": []},
+        {"kind": "slack", "on": ["recovered"]},
+        {"kind": "slack", "on": ["recovered", "golden_stale"]},
+        {"kind": "slack", "rules": []},
+        {"kind": "slack", "rules": ["first"]},
         {"kind": "slack", "min_severity": "high"},
         {"kind": "slack", "allow_host": "https://chat.example.org"},
         {"kind": "webhook"},

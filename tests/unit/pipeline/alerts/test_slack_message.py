@@ -130,7 +130,8 @@ def test_a_repeated_alert_is_one_line_and_the_link() -> None:
 
     line, link = (text["text"] for _, text in texts(message))
     assert line == (
-        "support / vector: still regressed, 3rd run; recall@5 0.9100 -&gt; 0.8800 (-0.0300)"
+        "support / vector: still regressed, 3rd run; recall@5 0.9100 -&gt; 0.8800 (-0.0300);"
+        " comes from the index"
     )
     assert link == "<https://recallwatch.example.org/runs/41|Open run 41>"
 
@@ -158,7 +159,8 @@ def test_a_link_that_is_too_long_is_left_out() -> None:
 
 def test_the_whole_message() -> None:
     assert slack_message(regressed()) == {
-        "text": "support / vector: retrieval regressed; recall@5 0.9100 -&gt; 0.8800 (-0.0300)",
+        "text": "support / vector: retrieval regressed; recall@5 0.9100 -&gt; 0.8800 (-0.0300);"
+        " comes from the index",
         "blocks": [
             {"type": "header", "text": plain("support / vector: retrieval regressed")},
             {
@@ -169,21 +171,40 @@ def test_the_whole_message() -> None:
                 ],
             },
             section(
+                "Why:",
+                "net 12 of 400 questions lost (15 lost, 3 won): more than noise, p = 0.0002",
+            ),
+            section(
+                "Where it comes from:",
+                "the index: texts and vectors find what they found, the index misses more of it",
+                "exact search: recall@5 0.9410 -&gt; 0.9400 (-0.0010), over 400 questions",
+                "index loss: 3.1 -&gt; 6.0 points of recall (+2.9)",
+                "ef_search 120 would bring the index loss under a point",
+            ),
+            section(
                 "How sure:",
-                "recall@5 fell by more than its noise explains (12 net lost, 7 needed)",
-                "recall@5: 95 % interval -0.0600 to -0.0010, p = 0.013",
+                "with other questions of this kind recall@5: -0.0600 to -0.0010 (95 % interval,"
+                " p = 0.013)",
+                "cannot see drops under 3.0 points with 400 questions and this noise (80 % power)",
                 "15 lost and 3 won of 400 shared questions",
                 "410 of 420 questions scored",
             ),
             section(
-                "By category:", "billing: -0.2500 (40 questions)", "login: -0.0500 (1 question)"
+                "By category:",
+                "billing: recall@5 -0.2500 (40 questions)",
+                "login: recall@5 -0.0500 (1 question)",
             ),
             section(
                 "Worst lost questions:",
                 "How do I cancel? (expected https://docs.example.org/cancel:3: no longer found)",
                 "Where is my invoice? (expected invoices:0: now at rank 14)",
             ),
-            section("Corpus:", "chunks 1,000 -&gt; 1,200", "vectors changed"),
+            section(
+                "Changed meanwhile:",
+                "chunks 1,000 -&gt; 1,200",
+                "vectors changed",
+                "strategy.ef_search 100 -&gt; 40",
+            ),
             {
                 "type": "section",
                 "text": markup(

@@ -1,9 +1,10 @@
 import pytest
 
 from pipeline.alerts import wording
-from pipeline.types import AlertKind
-from pipeline.verdict.compare import Change
-from tests.unit.pipeline.alerts.examples import regressed, stale
+from pipeline.types import AlertKind, Verdict
+from pipeline.verdict.compare import Change, ExactComparison
+from pipeline.verdict.gate import Cause, Finding, Rule
+from tests.unit.pipeline.alerts.examples import EXACT, regressed, stale
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,11 @@ def test_a_golden_set_has_no_strategy_in_its_headline() -> None:
 def test_the_summary_names_the_worst_change_at_k() -> None:
     # recall@1 fell further, but the run is about k = 5.
     assert wording.summary(regressed()) == (
-        "support / vector: retrieval regressed; recall@5 0.9100 -> 0.8800 (-0.0300)"
+        "support / vector: retrieval regressed; recall@5 0.9100 -> 0.8800 (-0.0300);"
+        " comes from the index"
+    )
+    assert wording.summary(regressed(cause=None, changes=())) == (
+        "support / vector: retrieval regressed"
     )
 
 
@@ -47,6 +52,11 @@ def test_without_a_metric_at_k_all_changes_are_shown() -> None:
     change = Change("best_score", current=0.5, previous=0.4)
 
     assert wording.changes_at_k(regressed(changes=(change,))) == (change,)
+
+
+INTERVAL = (
+    "with other questions of this kind recall@5: -0.0600 to -0.0010 (95 % interval, p = 0.013)"
+)
 
 
 def test_every_paragraph_of_a_full_message() -> None:
@@ -59,18 +69,32 @@ def test_every_paragraph_of_a_full_message() -> None:
             "recall@5 0.9100 -> 0.8800 (-0.0300)",
             "ndcg@5 0.8125 -> 0.8000 (-0.0125)",
         ],
+        "Why": ["net 12 of 400 questions lost (15 lost, 3 won): more than noise, p = 0.0002"],
+        "Where it comes from": [
+            "the index: texts and vectors find what they found, the index misses more of it",
+            "exact search: recall@5 0.9410 -> 0.9400 (-0.0010), over 400 questions",
+            "index loss: 3.1 -> 6.0 points of recall (+2.9)",
+            "ef_search 120 would bring the index loss under a point",
+        ],
         "How sure": [
-            "recall@5 fell by more than its noise explains (12 net lost, 7 needed)",
-            "recall@5: 95 % interval -0.0600 to -0.0010, p = 0.013",
+            INTERVAL,
+            "cannot see drops under 3.0 points with 400 questions and this noise (80 % power)",
             "15 lost and 3 won of 400 shared questions",
             "410 of 420 questions scored",
         ],
-        "By category": ["billing: -0.2500 (40 questions)", "login: -0.0500 (1 question)"],
+        "By category": [
+            "billing: recall@5 -0.2500 (40 questions)",
+            "login: recall@5 -0.0500 (1 question)",
+        ],
         "Worst lost questions": [
             "How do I cancel? (expected https://docs.example.org/cancel:3: no longer found)",
             "Where is my invoice? (expected invoices:0: now at rank 14)",
         ],
-        "Corpus": ["chunks 1,000 -> 1,200", "vectors changed"],
+        "Changed meanwhile": [
+            "chunks 1,000 -> 1,200",
+            "vectors changed",
+            "strategy.ef_search 100 -> 40",
+        ],
     }
 
 
@@ -82,7 +106,64 @@ def test_how_sure_is_said_of_the_metric_at_k_that_fell_most() -> None:
 
     (said,) = wording._statistics(regressed(changes=changes))
 
-    assert said == "ndcg@5: 95 % interval -0.2000 to +0.0000, p = 1e-30"
+    assert said == (
+        "with other questions of this kind ndcg@5: -0.2000 to +0.0000 (95 % interval, p = 1e-30)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "exact", "words"),
+    [
+        (Cause.CORPUS, EXACT, "texts or vectors: exact search finds less too"),
+        (Cause.CORPUS, None, "texts or vectors: this search uses no index that could miss them"),
+        (Cause.BOTH, EXACT, "both: exact search finds less, and the index misses more of what"),
+    ],
+)
+def test_the_cause_is_said_in_plain_words(
+    cause: Cause, exact: ExactComparison | None, words: str
+) -> None:
+    first = wording._origin(regressed(cause=cause, exact=exact))[0]
+
+    assert first.startswith(words)
+
+
+def test_what_exact_search_found_is_said_without_a_cause_too() -> None:
+    alert = regressed(cause=None, ef_search=None)
+
+    assert [line.partition(":")[0] for line in wording._origin(alert)] == [
+        "exact search",
+        "index loss",
+    ]
+    assert wording._origin(regressed(cause=None, ef_search=None, exact=None)) == []
+
+
+def test_a_run_that_was_not_compared_says_why_and_how_much_of_it_there_is() -> None:
+    failed = Finding(rule=Rule.MAX_FAILED, verdict=Verdict.UNMEASURED, text="9 of 10 failed")
+    alert = regressed(
+        kind=AlertKind.UNMEASURED,
+        verdict=Verdict.UNMEASURED,
+        findings=(failed,),
+        **dict.fromkeys(("cause", "exact", "ef_search", "shared")),
+        **dict.fromkeys(("changes", "categories", "lost_questions", "corpus", "setup"), ()),
+    )
+
+    (why,) = wording.paragraphs(alert)
+
+    assert (why.title, list(why.lines)) == (
+        "Why",
+        ["9 of 10 failed", "410 of 420 questions scored"],
+    )
+
+
+def test_what_no_rule_is_known_of_says_its_reasons() -> None:
+    why = wording.paragraphs(regressed(findings=(), reasons=("not finished by its deadline",)))[1]
+
+    assert (why.title, list(why.lines)) == ("Why", ["not finished by its deadline"])
+
+
+def test_a_stale_sets_command_shows_which_keys_are_gone() -> None:
+    assert wording.command_title(stale()) == "To see which"
+    assert wording.command_title(regressed()) == "How to reproduce"
 
 
 def test_paragraphs_with_nothing_in_them_are_left_out() -> None:
