@@ -16,9 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench.page import with_section
+
 REPOSITORY = Path(__file__).parent.parent
 DATA = REPOSITORY.parent / "shared" / "data"
 RESULTS = REPOSITORY / "docs" / "results.md"
+SECTION = "bench.collections"
 COLLECTIONS = ("eshop-en", "anthropic-docs-en", "cranfield-en", "faquad-pt", "mtrag-un-en")
 METRICS = ("hit", "recall", "precision", "mrr", "map", "ndcg")
 K = 10
@@ -59,7 +62,8 @@ def main() -> None:
     )
     text = "\n".join(lines)
     if options.write:
-        RESULTS.write_text(text, encoding="utf-8")
+        before = RESULTS.read_text(encoding="utf-8")
+        RESULTS.write_text(with_section(before, SECTION, text), encoding="utf-8")
     else:
         print(text)
 

@@ -16,7 +16,7 @@ from pipeline.alerts.build import build_channel
 from pipeline.alerts.compose import Occasion, RunSummary, about_run
 from pipeline.alerts.message import Alert
 from pipeline.errors import TransientError, UsageError
-from pipeline.types import AlertKind, Level, Verdict
+from pipeline.types import AlertKind, AlertState, Level, Verdict
 from workers import doorbell
 
 
@@ -30,18 +30,23 @@ def alerts() -> None:
     """List, try and resend alerts."""
 
 
-@alerts.command("list", epilog=examples("recallwatch alerts list --json"))
+@alerts.command("list", epilog=examples(
+    "recallwatch alerts list --json", "recallwatch alerts list --state unknown"
+))  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
+@click.option("--state", type=click.Choice([state.value for state in AlertState]),
+              help="Only alerts in this state.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_context
-def list_alerts(context: Context, limit: int, as_json: bool) -> None:
+def list_alerts(context: Context, limit: int, state: str | None, as_json: bool) -> None:
     """List the newest alerts first.
 
     "unknown" may or may not have arrived, and is never sent again by itself: look at the channel,
     then `alerts resend` it if it is not there.
     """
     with open_servers(context) as opened, opened.work.database.begin() as session:
-        found = stored.recent(session, limit=limit)
+        wanted = None if state is None else AlertState(state)
+        found = stored.recent(session, limit=limit, state=wanted)
     if as_json:
         names = ("id", "run_id", "channel", "kind", "state", "attempts", "error", "next_at",
                  "sent_at", "created_at", "payload")  # fmt: skip
@@ -55,7 +60,7 @@ def list_alerts(context: Context, limit: int, as_json: bool) -> None:
         [each.id, each.run_id, each.channel, each.kind, each.state, each.attempts, each.error]
         for each in found
     ]
-    context.console.print(table(None, columns, rows) if rows else "no alerts yet")
+    context.console.print(table(None, columns, rows) if rows else "no such alerts")
 
 
 @alerts.command("test", epilog=examples("recallwatch alerts test team"))

@@ -7,15 +7,17 @@ from typing import Any
 import click
 from rich.table import Table
 
+from cli.changes import change_rows, ranks
 from cli.context import Context, pass_context
 from cli.lazy import examples
+from cli.markdown import changes_table, question_list
 from cli.output import Column, print_json, table
-from cli.report import HEADLINE, deeper, shorten, statistics, wider_note, with_note
+from cli.report import shorten, wider_note, with_note
 from cli.servers import open_servers
 from db import comparisons, runs
 from db.models import Run
 from pipeline.errors import UsageError
-from pipeline.verdict.compare import Change, Comparison
+from pipeline.verdict.compare import Comparison
 
 COMPARED = ("k", "level", "relevance_threshold", "convention")
 
@@ -98,7 +100,7 @@ def _print(context: Context, run: Run, found: Comparison, moved: dict[str, Any])
     )
     figures = (f"run {found.reference}", f"run {run.id}", "difference", "95 % interval", "p")
     columns: list[str | Column] = ["metric", *(Column(name, right=True) for name in figures)]
-    if rows := _rows(run, found):
+    if rows := change_rows(run.k, found.changes):
         context.console.print(table(None, columns, rows))
     for name, questions in moved.items():
         if questions:
@@ -106,64 +108,22 @@ def _print(context: Context, run: Run, found: Comparison, moved: dict[str, Any])
             context.console.print(_moves(name, questions, run.k))
 
 
-def _rows(run: Run, found: Comparison) -> list[list[object]]:
-    wanted = {f"{name}@{run.k}" for name in HEADLINE}
-    return [_row(change) for change in found.changes if change.metric in wanted]
-
-
-def _row(change: Change) -> list[object]:
-    return [
-        change.metric, f"{change.previous:.4f}", f"{change.current:.4f}",
-        f"{change.difference:+.4f}", *statistics(change),
-    ]  # fmt: skip
-
-
-def _ranks(name: str, row: Any, k: int) -> tuple[object, object]:  # noqa: ANN401 - a row of db.comparisons
-    """Return the first expected key's rank before and after; on one side it was missed at k."""
-    if name == "lost":
-        return row.was_rank, deeper(row.first_rank, k)
-    return deeper(row.was_rank, k), row.first_rank
-
-
 def _moves(name: str, rows: Sequence[Any], k: int) -> Table:
     columns: list[str | Column] = [Column("question", wrap=True), Column("rank before", right=True),
                Column("after", right=True), Column("came in", wrap=True, max_width=24)]  # fmt: skip
-    ranks = [_ranks(name, row, k) for row in rows]
+    moved = [ranks(name, row, k) for row in rows]
     entered = [", ".join(_record(row)["entered"][:2]) or None for row in rows]
     cells = [
         [shorten(row.text), *pair, keys]
-        for row, pair, keys in zip(rows, ranks, entered, strict=True)
+        for row, pair, keys in zip(rows, moved, entered, strict=True)
     ]
-    note = wider_note(itertools.chain(*ranks), k)
+    note = wider_note(itertools.chain(*moved), k)
     return with_note(table(name, columns, cells), note)
 
 
 def _markdown(run: Run, found: Comparison, moved: dict[str, Any]) -> str:
     """Return the same as Markdown, for a comment on a pull request."""
-    head = f"| metric | run {found.reference} | run {run.id} | difference | 95 % interval | p |"
-    lines = [head, "|---|---:|---:|---:|---:|---:|"]
-    lines += ["| " + " | ".join("-" if cell is None else str(cell) for cell in row) + " |"
-              for row in _rows(run, found)]  # fmt: skip
+    lines = changes_table(run, found)
     for name, rows in moved.items():
-        lines += _items(name, rows, run.k) if rows else []
+        lines += ["", f"{name}:", "", *question_list(name, rows, run.k)] if rows else []
     return "\n".join(lines)
-
-
-def _items(name: str, rows: Sequence[Any], k: int) -> list[str]:
-    """Return a list of questions in Markdown."""
-    ranks = [_ranks(name, row, k) for row in rows]
-    note = wider_note(itertools.chain(*ranks), k)
-    return [
-        "", f"{name}:", "",
-        *(f"- {_plain(row.text)} ({before or '-'} -> {after or '-'})"
-          for row, (before, after) in zip(rows, ranks, strict=True)),
-        *(["", _plain(note)] if note else []),
-    ]  # fmt: skip
-
-
-def _plain(text: str) -> str:
-    """Return a text that Markdown shows as it is, on one line."""
-    escaped = shorten(text)
-    for mark in "\\`*_{}[]<>#|":
-        escaped = escaped.replace(mark, f"\\{mark}")
-    return escaped

@@ -88,18 +88,31 @@ def _mask(key: str, value: object) -> object:
 
 def _table(values: dict[str, Any], loaded: "LoadedSettings") -> Any:  # noqa: ANN401 - a rich Table
     """Lay the settings out as the file does: a header for each table, then its keys."""
-    from cli.output import Column, table, to_json
+    from cli.output import Column, table
 
     rows: list[tuple[str, str, str]] = []
     section = ""
     for key, value in values.items():
+        if key == "schedule" and value:
+            for schedule in value:
+                rows.append(("[[schedule]]", "", ""))
+                rows += [(name, *_cells(each, key, loaded)) for name, each in schedule.items()]
+            section = key
+            continue
         table_name, name = _split(key)
         if table_name != section:
             section = table_name
             rows.append((f"[{section}]", "", ""))
-        text = value if isinstance(value, str) and value else to_json(value)
-        rows.append((name, "(unset)" if value is None else text, loaded.origins[key]))
+        rows.append((name, *_cells(value, key, loaded)))
     return table(None, ["key", Column("value", wrap=True), Column("from", wrap=True)], rows)
+
+
+def _cells(value: object, key: str, loaded: "LoadedSettings") -> tuple[str, str]:
+    """Return a setting's value and where it came from."""
+    from cli.output import to_json
+
+    text = value if isinstance(value, str) and value else to_json(value)
+    return "(unset)" if value is None else text, loaded.origins[key]
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """`recallwatch doctor`: look at every part, and say what to do about each fault."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 OLDEST_POSTGRES = 15
 EXIT_FAULT = 3
+
+RECENT = 7
+"""Days after which an alert that did not arrive is old news."""
 
 
 class Health(StrEnum):
@@ -194,21 +198,42 @@ def _golden_sets(work: "WorkContext") -> Iterator[Finding]:
                       "run: recallwatch golden import FILE")  # fmt: skip
 
 
+def _channels(work: "WorkContext") -> Iterator[Finding]:
+    from pipeline.alerts.build import build_channel
+
+    channels = work.settings.alerts.channels
+    if not channels:
+        yield Finding("channels", Health.NOTE, "none: nobody is told of a regression",
+                      "name one in [alerts.channels]")  # fmt: skip
+        return
+    for name, settings in channels.items():
+        build_channel(name, settings, os.environ)
+    yield Finding("channels", Health.OK, ", ".join(channels))
+
+
 def _alerts(work: "WorkContext") -> Iterator[Finding]:
     from db import alerts
     from pipeline.types import AlertState
 
     with work.database.begin() as session:
-        counts = alerts.counts(session)
-    unsure = counts.get(AlertState.UNKNOWN, 0) + counts.get(AlertState.FAILED, 0)
-    said = ", ".join(f"{n} {state}" for state, n in counts.items()) or "none yet"
-    if unsure:
-        yield Finding("alerts", Health.NOTE, said,
-                      "see: recallwatch alerts list, then alerts resend")  # fmt: skip
+        counts = alerts.counts(session, days=RECENT)
+    said = ", ".join(f"{n} {state}" for state, n in counts.items()) or "none"
+    seen = f"in the last {RECENT} days: {said}"
+    if AlertState.UNKNOWN in counts:
+        yield Finding(
+            "alerts", Health.NOTE, f"{seen}; the unknown may or may not have arrived",
+            "look there, and see: recallwatch alerts list --state unknown, then alerts resend",
+        )  # fmt: skip
+    elif AlertState.FAILED in counts:
+        yield Finding(
+            "alerts", Health.NOTE, seen,
+            "see: recallwatch alerts list --state failed, then alerts resend",
+        )  # fmt: skip
     else:
-        yield Finding("alerts", Health.OK, said)
+        yield Finding("alerts", Health.OK, seen)
 
 
 CHECKS: Sequence[Check] = (
-    _database, _queue, _workers, _embedder, _corpus, _golden_sets, _alerts
+    _database, _queue, _workers, _embedder, _corpus, _golden_sets, _channels,
+    _alerts,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """`recallwatch eval`: the main command."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -29,6 +30,7 @@ EXIT_UNMEASURED = 3
         "recallwatch eval --strategy vector --strategy hybrid --k 5",
         "recallwatch eval --set faq --level document --max-drop 0.05",
         "recallwatch eval --no-wait --json",
+        "recallwatch eval --ci --junit recallwatch.xml",
     ),
 )
 @click.option(
@@ -50,7 +52,7 @@ EXIT_UNMEASURED = 3
     "--max-drop",
     type=float,
     metavar="SHARE",
-    help="Largest drop that still passes. Default: [gate] max_drop.",
+    help="Judge by the plain rule: the largest drop that passes. Default: [gate] rule.",
 )
 @click.option(
     "--misses",
@@ -78,6 +80,17 @@ EXIT_UNMEASURED = 3
     metavar="SECONDS",
     help="Give up waiting after this time. Default: [queue] deadline.",
 )
+@click.option(
+    "--ci",
+    is_flag=True,
+    help="For CI jobs: print annotations, append to $GITHUB_STEP_SUMMARY where it is set.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write JUnit XML: a test for each rule and each must-pass question.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the run records as JSON.")
 @pass_context
 def eval_command(
@@ -91,6 +104,8 @@ def eval_command(
     wait: bool,
     start: bool,
     timeout: float | None,
+    ci: bool,
+    junit: Path | None,
     as_json: bool,
 ) -> None:
     """Evaluate retrieval on a golden set and compare with the last run.
@@ -98,25 +113,33 @@ def eval_command(
     Queues one run a strategy, waits for the workers, and prints each metric beside that of the
     last run of the same set, strategy, k and level. Exit code 1 says that retrieval regressed.
     """
+    from cli.ci import requester
     from cli.git import current_commit
+    from cli.reports import Reports
 
+    if junit is not None and not wait:
+        raise click.UsageError("--junit reports the verdict, which --no-wait does not wait for")
+    trigger, requested_by = (Trigger.CI, requester()) if ci else (Trigger.MANUAL, None)
     request = Request(
         strategies=strategies or None, set_name=set_name, k=k, level=level, max_drop=max_drop,
-        trigger=Trigger.MANUAL, git_sha=current_commit(),
+        trigger=trigger, requested_by=requested_by, git_sha=current_commit(),
     )  # fmt: skip
-    # A wrong option is told before any server starts.
-    resolve(context.settings, request)
-    with open_servers(context) as opened:
-        started = queue(context.err, opened, request)
-        if not wait:
-            announce(context.console, started, as_json=as_json)
-            return
-        found = follow(opened, started, start=start, timeout=timeout)
-        if as_json:
-            print_json({"batch": started.batch_id, "exit_code": exit_code(found),
-                        "runs": [run_record(each) for each in found]})  # fmt: skip
-        else:
-            show(context.console, opened.work, found, misses=misses)
+    reports = Reports(annotate=ci, junit=junit, as_json=as_json, err=context.err)
+    with reports.open():
+        # A wrong option is told before any server starts.
+        resolve(context.settings, request)
+        with open_servers(context) as opened:
+            started = queue(context.err, opened, request)
+            if not wait:
+                announce(context.console, started, as_json=as_json)
+                return
+            found = follow(opened, started, start=start, timeout=timeout)
+            if as_json:
+                print_records(started, found)
+            else:
+                with reports.quoted():
+                    show(context.console, opened.work, found, misses=misses)
+            reports.write(opened.work, found)
     click.get_current_context().exit(exit_code(found))
 
 
@@ -162,6 +185,12 @@ def follow(
     Waiter(opened.work, started.run_ids, revive, seconds).wait("evaluating")
     with opened.work.database.begin() as session:
         return [runs.get(session, run_id) for run_id in started.run_ids]
+
+
+def print_records(started: StartedBatch, found: Sequence[RunContext]) -> None:
+    """Print the runs and the exit code as JSON."""
+    print_json({"batch": started.batch_id, "exit_code": exit_code(found),
+                "runs": [run_record(each) for each in found]})  # fmt: skip
 
 
 def show(console: Console, work: WorkContext, found: Sequence[RunContext], *, misses: int) -> None:

@@ -29,9 +29,9 @@ def run_notes(run: Run) -> Iterator[Note]:
     if run.n_scored is not None:
         yield Note(_counts(run))
     yield from map(_finding, run.findings or [])
-    yield from map(Note, _exact_notes(run))
-    yield from map(Note, _comparison_notes(run))
-    yield from map(Note, _fact_notes(run))
+    yield from map(Note, exact_notes(run))
+    yield from map(Note, _compared(run))
+    yield from map(Note, fact_notes(run))
 
 
 def _counts(run: Run) -> str:
@@ -49,7 +49,7 @@ def _finding(finding: dict[str, Any]) -> Note:
     return Note(finding["text"], SPOKE.get(Verdict(finding["verdict"]), ""))
 
 
-def _exact_notes(run: Run) -> Iterable[str]:
+def exact_notes(run: Run) -> Iterable[str]:
     """Say what exact search finds beside the index, and what would bring the index nearer."""
     exact = run.exact
     if not exact:
@@ -81,14 +81,17 @@ def _ladder(looked: dict[str, Any] | None) -> Iterable[str]:
         )
 
 
-def _comparison_notes(run: Run) -> Iterable[str]:
+def _compared(run: Run) -> Iterable[str]:
     if run.comparison:
-        yield from _against(f"run {run.compared_to}", run.comparison)
+        yield from comparison_notes(f"run {run.compared_to}", run.comparison)
     if run.baseline_comparison:
-        yield from _against(f"the baseline, run {run.baseline_run}", run.baseline_comparison)
+        yield from comparison_notes(
+            f"the baseline, run {run.baseline_run}", run.baseline_comparison
+        )
 
 
-def _against(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
+def comparison_notes(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
+    """Say what a comparison rests on, and what else changed since then."""
     pairing = comparison["pairing"]
     said = [f"{pairing['shared']} shared"]
     names = {"relived": "with other live keys", "unscored": "not scored in both"}
@@ -105,7 +108,8 @@ def _against(reference: str, comparison: dict[str, Any]) -> Iterable[str]:
         yield f"corpus since then: {', '.join(comparison['corpus'])}"
 
 
-def _fact_notes(run: Run) -> Iterable[str]:
+def fact_notes(run: Run) -> Iterable[str]:
+    """Say what a reader should know beside the means."""
     facts = run.facts or {}
     if facts.get("missing_keys"):
         yield (

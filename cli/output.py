@@ -186,7 +186,8 @@ class Progress(Protocol):
 def progress(description: str, total: int | None) -> Iterator[Progress]:
     """Show a progress bar on standard error while the body runs; only on a terminal."""
     console = make_console(stderr=True)
-    if not console.is_terminal:
+    # Asked of the stream: FORCE_COLOR lets rich call a CI job's log a terminal.
+    if not console.file.isatty():
         yield _Silent()
         return
     columns = (

@@ -38,6 +38,7 @@ def run_record(found: RunContext) -> Record:
         "comparison": run.comparison,
         "baseline_run": run.baseline_run,
         "baseline_comparison": run.baseline_comparison,
+        "exact": run.exact,
         "facts": run.facts,
         "latency": run.latency,
         "cost": run.cost,
@@ -62,7 +63,8 @@ def run_version(found: RunContext) -> Record:
 def result_record(run: Run, row: Any) -> Record:  # noqa: ANN401 - a row of db.results.details
     """Return one question's result; `expected` holds the keys that were live, at the run's level.
 
-    Its metrics are at full precision and None where the question was not scored.
+    Its metrics are at full precision and None where the question was not scored; those of exact
+    search are None where it was not asked.
     """
     measured = row.measured or [None] * len(run.measures)
     return {
@@ -83,6 +85,9 @@ def result_record(run: Run, row: Any) -> Record:  # noqa: ANN401 - a row of db.r
         "first_rank": row.first_rank,
         "error": row.error,
         "metrics": dict(zip(run.measures, measured, strict=True)),
+        "exact_retrieved": row.exact_retrieved,
+        "exact_metrics": row.exact_measured
+        and dict(zip(run.measures, row.exact_measured, strict=True)),
     }
 
 

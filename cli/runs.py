@@ -13,6 +13,7 @@ from cli.output import Column, print_json, table, to_json
 from cli.records import result_record, run_record
 from cli.report import groups_table, misses_table, print_run, verdict_text
 from cli.servers import open_servers
+from cli.trend import trend
 from db import comparisons, results
 from db import runs as stored
 from db.models import Run
@@ -26,11 +27,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
     epilog=examples(
         "recallwatch runs list --strategy hybrid",
         "recallwatch runs show 12 --failures --by category",
+        "recallwatch runs trend --metric recall --last 52",
         "recallwatch runs export 12 --output run-12.jsonl",
     ),
 )
 def runs() -> None:
-    """List, show and export past runs."""
+    """List, show, chart and export past runs."""
 
 
 @runs.command("list", epilog=examples("recallwatch runs list --set faq --limit 5 --json"))
@@ -165,6 +167,9 @@ def export_run(context: Context, run_id: int, output: str | None) -> None:
         with _writer(output) as stream:
             for row in results.details(session, run_id):
                 stream.write(to_json(result_record(run, row)) + "\n")
+
+
+runs.add_command(trend)
 
 
 @contextmanager

@@ -37,12 +37,14 @@ SCHEDULE = """\
 """
 
 CHANNEL = """\
-# Who is told what: a channel of kind slack, webhook or email, under a name of yours. The URL is
-# read from the environment; kinds of alerts: regressed, unmeasured, recovered.
+# Who is told what: a channel of kind slack, webhook or email, under a name of yours. Addresses and
+# secrets are read from the environment. Without on and rules it gets every alert; docs/alerts.md.
 # [alerts.channels.team]
 # kind = "slack"
 # url_env = "SLACK_WEBHOOK_URL"
-# on = ["regressed", "unmeasured", "recovered"]
+# on = ["regressed", "unmeasured", "recovered", "golden_stale"]
+# rules = ["noise", "exact", "threshold", "floor", "must_pass", "max_failed", "failed"]
+# min_severity = "warning"
 """
 
 
@@ -51,16 +53,11 @@ def settings_template() -> str:
     defaults = Settings()
     fields = Settings.model_fields
     tables = {name: getattr(defaults, name) for name in fields}
-    sections = {
-        name: table
-        for name, table in tables.items()
-        if isinstance(table, BaseModel) and name != "alerts"
-    }
+    sections = {name: table for name, table in tables.items() if isinstance(table, BaseModel)}
     top = [
         _line(name, fields[name], getattr(defaults, name))
         for name in fields
-        if name not in sections
-        and name not in {*ENVIRONMENT_ONLY, "strategies", "schedule", "alerts"}
+        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies", "schedule"}
     ]
     blocks = [
         *(_block(name, table) for name, table in sections.items()),
@@ -87,7 +84,8 @@ def _purpose(table: BaseModel) -> str:
 
 def _lines(table: BaseModel) -> Iterator[str]:
     for name, field in type(table).model_fields.items():
-        yield _line(name, field, getattr(table, name))
+        if name != "channels":  # a table of its own, which CHANNEL shows
+            yield _line(name, field, getattr(table, name))
 
 
 def _line(name: str, field: FieldInfo, default: object) -> str:

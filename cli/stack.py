@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -21,6 +22,7 @@ from cli.lazy import examples
 from cli.output import Column, print_json, table
 from cli.servers import open_servers
 from pipeline.errors import TransientError, UsageError
+from pipeline.schedules import upcoming
 from pipeline.settings import Settings
 
 LOOK = 0.5
@@ -92,6 +94,11 @@ def _announce(console: Console, stack: Stack, settings: Settings) -> None:
         f"ready: {settings.queue.workers} worker processes and the schedule; Ctrl-C stops",
         soft_wrap=True,
     )
+    coming = upcoming(settings.schedule, datetime.now(UTC))
+    if coming is not None:
+        schedule, due = coming
+        when = f"{due.astimezone(schedule.zone):%a %Y-%m-%d %H:%M} {schedule.timezone}"
+        console.print(f"next scheduled batch: {schedule.name}, {when}", soft_wrap=True)
 
 
 def _follow(stack: Stack, beat: "subprocess.Popen[bytes]", log_file: Path) -> NoReturn:

@@ -13,7 +13,7 @@ from pipeline.errors import UsageError
 from pipeline.types import AlertState
 
 GIVE_UP_AFTER = 24 * 3600
-"""Seconds after which an alert that was tried in vain is failed: it is tried for a day."""
+"""Seconds after which an alert that is not sent is failed: it is tried for a day."""
 
 CLAIM_LASTS = 600
 """Seconds after which a claim that nobody closed is a crash: nobody knows what was posted."""
@@ -30,17 +30,15 @@ class Claimed:
 
 
 def add(
-    session: Session, run_id: int, channels: Sequence[str], kind: str, payload: dict[str, Any]
+    session: Session, run_id: int, kind: str, payloads: Mapping[str, Mapping[str, Any]]
 ) -> list[int]:
-    """Write an alert for each channel; one that the run has already is left as it is."""
+    """Write an alert for each channel, with its payload; one that is there is left as it is."""
     query = text("""
         INSERT INTO recallwatch.alert (run_id, channel, kind, payload)
-        SELECT :run_id, channel, :kind, CAST(:payload AS jsonb)
-        FROM unnest(CAST(:channels AS text[])) AS channel
+        SELECT :run_id, key, :kind, value::jsonb FROM json_each(CAST(:payloads AS json))
         ON CONFLICT (run_id, channel, kind) DO NOTHING RETURNING id
     """)
-    values = {"run_id": run_id, "kind": kind, "payload": json.dumps(payload),
-              "channels": list(channels)}  # fmt: skip
+    values = {"run_id": run_id, "kind": kind, "payloads": json.dumps(payloads)}
     return list(session.execute(query, values).scalars())
 
 
@@ -98,19 +96,15 @@ def on_their_way(session: Session, run_ids: Sequence[int]) -> int:
 
 
 def age(session: Session) -> int:
-    """End what was left lying: claims of a crashed worker, and what was tried for a day.
-
-    An alert that no worker took yet waits for one, however long: nobody was told.
-    """
+    """End what was left lying: claims of a crashed worker, and what was not sent within a day."""
     query = text("""
         UPDATE recallwatch.alert SET
             state = CASE state WHEN 'claimed' THEN 'unknown' ELSE 'failed' END,
             error = CASE state WHEN 'claimed'
                 THEN 'the worker was lost while it posted: it may or may not have arrived'
-                ELSE coalesce(error, 'no worker came') || '; given up after a day' END
+                ELSE 'not delivered within a day: ' || coalesce(error, 'no worker took it') END
         WHERE state = 'claimed' AND claimed_at < clock_timestamp() - make_interval(secs => :claim)
            OR state = 'pending' AND created_at < clock_timestamp() - make_interval(secs => :day)
-              AND attempts > 0
         RETURNING id
     """)
     values = {"claim": CLAIM_LASTS, "day": GIVE_UP_AFTER}
@@ -134,15 +128,20 @@ def resend(session: Session, alert_id: int) -> None:
         )
 
 
-def recent(session: Session, *, limit: int) -> Sequence[Alert]:
-    """Return the newest alerts first."""
-    return session.scalars(select(Alert).order_by(Alert.id.desc()).limit(limit)).all()
+def recent(session: Session, *, limit: int, state: AlertState | None = None) -> Sequence[Alert]:
+    """Return the newest alerts first, of one state or of all."""
+    query = select(Alert).order_by(Alert.id.desc()).limit(limit)
+    return session.scalars(query if state is None else query.filter_by(state=state)).all()
 
 
-def counts(session: Session) -> dict[AlertState, int]:
-    """Count the alerts by state."""
-    query = text("SELECT state, count(*) AS n FROM recallwatch.alert GROUP BY state ORDER BY state")
-    return {AlertState(row.state): row.n for row in session.execute(query)}
+def counts(session: Session, *, days: int) -> dict[AlertState, int]:
+    """Count the alerts of the last days by state."""
+    query = text("""
+        SELECT state, count(*) AS n FROM recallwatch.alert
+        WHERE created_at > clock_timestamp() - make_interval(days => :days)
+        GROUP BY state ORDER BY state
+    """)
+    return {AlertState(row.state): row.n for row in session.execute(query, {"days": days})}
 
 
 # The finished runs before a run that measured the same thing.
@@ -163,13 +162,31 @@ WITH this AS (
 """
 
 
-def in_a_row(session: Session, run_id: int, verdict: str) -> int:
-    """Count the finished runs of the same thing, this one last, that all have the verdict."""
+def told_in_a_row(session: Session, run_id: int, verdict: str, kind: str) -> dict[str, int]:
+    """Count by channel how often it was told, in the runs of the same thing just before this one.
+
+    Only those since the last run with another verdict; what certainly did not arrive was not told.
+    """
     query = text(f"""
-        {_BEFORE} SELECT 1 + count(*) FROM before WHERE verdict = :verdict
-            AND id > coalesce((SELECT max(id) FROM before WHERE verdict <> :verdict), 0)
+        {_BEFORE} SELECT a.channel, count(*) AS n FROM recallwatch.alert a
+        JOIN before ON before.id = a.run_id
+        WHERE a.kind = :kind AND a.state <> 'failed'
+            AND before.id > coalesce((SELECT max(id) FROM before WHERE verdict <> :verdict), 0)
+        GROUP BY a.channel
     """)
-    return session.scalar(query, {"run_id": run_id, "verdict": verdict}) or 1
+    rows = session.execute(query, {"run_id": run_id, "verdict": verdict, "kind": kind})
+    return {row.channel: row.n for row in rows}
+
+
+_TOLD_BAD = f"""
+{_BEFORE}, told AS (
+    SELECT a.run_id, a.kind, a.channel FROM recallwatch.alert a
+    JOIN before ON before.id = a.run_id WHERE a.state <> 'failed'
+), bad AS (
+    SELECT * FROM told WHERE kind IN ('regressed', 'unmeasured')
+        AND run_id > coalesce((SELECT max(run_id) FROM told WHERE kind = 'recovered'), 0)
+)
+"""
 
 
 def unrecovered(session: Session, run_id: int) -> Sequence[Run]:
@@ -177,12 +194,43 @@ def unrecovered(session: Session, run_id: int) -> Sequence[Run]:
 
     Only those since the last one that was told as recovered.
     """
-    query = text(f"""
-        {_BEFORE}, told AS (
-            SELECT a.run_id, a.kind FROM recallwatch.alert a JOIN before ON before.id = a.run_id
-        )
-        SELECT DISTINCT run_id FROM told WHERE kind IN ('regressed', 'unmeasured')
-            AND run_id > coalesce((SELECT max(run_id) FROM told WHERE kind = 'recovered'), 0)
-    """)
+    query = text(f"{_TOLD_BAD} SELECT DISTINCT run_id FROM bad")
     ids = session.scalars(query, {"run_id": run_id}).all()
     return session.scalars(select(Run).where(Run.id.in_(ids)).order_by(Run.id)).all()
+
+
+def told_bad(session: Session, run_id: int) -> set[str]:
+    """Return the channels that were told of those runs."""
+    query = text(f"{_TOLD_BAD} SELECT DISTINCT channel FROM bad")
+    return set(session.scalars(query, {"run_id": run_id}))
+
+
+@dataclass(frozen=True, slots=True)
+class ToldStale:
+    """When a channel was last told that a set is stale: days ago, and the share of keys gone."""
+
+    days: float
+    share: float
+
+
+def told_stale(session: Session, set_name: str) -> dict[str, ToldStale]:
+    """Return by channel when it was last told that the golden set is stale."""
+    query = text("""
+        SELECT DISTINCT ON (a.channel) a.channel,
+            extract(epoch FROM clock_timestamp() - a.created_at)::float8 / 86400 AS days,
+            coalesce((a.payload->>'missing_keys')::float8
+                     / nullif((a.payload->>'expected_keys')::float8, 0), 0) AS share
+        FROM recallwatch.alert a JOIN recallwatch.run r ON r.id = a.run_id
+        JOIN recallwatch.batch b ON b.id = r.batch_id
+        JOIN recallwatch.golden_version v ON v.id = b.version_id
+        WHERE a.kind = 'golden_stale' AND a.state <> 'failed' AND v.set_name = :set_name
+        ORDER BY a.channel, a.id DESC
+    """)
+    rows = session.execute(query, {"set_name": set_name})
+    return {row.channel: ToldStale(row.days, row.share) for row in rows}
+
+
+def first_of_batch(session: Session, batch_id: int) -> int:
+    """Return the run that a batch's alert about its golden set hangs on, so that there is one."""
+    query = text("SELECT min(id) FROM recallwatch.run WHERE batch_id = :id")
+    return int(session.execute(query, {"id": batch_id}).scalar_one())

@@ -13,7 +13,7 @@ from db.models import GoldenItem, GoldenVersion
 from db.session import driver_connection
 from pipeline.errors import InputError
 from pipeline.golden.fingerprint import content_hash, item_hash, version_fingerprint
-from pipeline.types import Kind, Question, Source, Status
+from pipeline.types import Kind, Level, Question, Source, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,16 @@ def snapshot(session: Session, set_name: str) -> GoldenVersion:
     """
     lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))")
     session.execute(lock, {"set_name": set_name})
+    fingerprint = _fingerprint(session, set_name)
+    return _known(session, set_name, fingerprint) or _make_version(session, set_name, fingerprint)
+
+
+def current(session: Session, set_name: str) -> GoldenVersion | None:
+    """Return the version of the set's active questions; None where none was made of them yet."""
+    return _known(session, set_name, _fingerprint(session, set_name))
+
+
+def _fingerprint(session: Session, set_name: str) -> str:
     hashes = text(
         "SELECT item_hash FROM recallwatch.question"
         " WHERE set_name = :set_name AND status = 'active'"
@@ -183,11 +193,12 @@ def snapshot(session: Session, set_name: str) -> GoldenVersion:
     rows = session.execute(
         hashes, {"set_name": set_name}, execution_options={"yield_per": 10_000}
     ).scalars()
-    fingerprint = version_fingerprint(rows)
-    known = session.scalar(
-        select(GoldenVersion).filter_by(set_name=set_name, fingerprint=fingerprint)
-    )
-    return known or _make_version(session, set_name, fingerprint)
+    return version_fingerprint(rows)
+
+
+def _known(session: Session, set_name: str, fingerprint: str) -> GoldenVersion | None:
+    query = select(GoldenVersion).filter_by(set_name=set_name, fingerprint=fingerprint)
+    return session.scalar(query)
 
 
 # LATERAL, so that the plan is the same before the tables were ever analyzed: guessing a few rows,
@@ -242,6 +253,45 @@ def expected_keys(session: Session, version_id: int) -> Iterator[str]:
     yield from session.execute(
         query, {"version_id": version_id}, execution_options={"yield_per": 10_000}
     ).scalars()
+
+
+def expected_count(session: Session, version_id: int, level: Level) -> int:
+    """Count what the questions of a version expect (grade >= 1), keys or documents, as runs do."""
+    key = "e.key" if level is Level.CHUNK else "regexp_replace(e.key, ':[^:]*$', '')"
+    query = text(f"""
+        SELECT count(*) FROM recallwatch.golden_item i CROSS JOIN LATERAL (
+            SELECT DISTINCT {key} FROM jsonb_each_text(i.expected) e WHERE e.value::integer >= 1
+        ) AS expected WHERE i.version_id = :version_id
+    """)
+    return int(session.execute(query, {"version_id": version_id}).scalar_one())
+
+
+def count_unchanged(session: Session, version_id: int, days: int) -> tuple[int, int]:
+    """Return how many of a version's questions nobody changed for so many days, and all."""
+    query = text("""
+        SELECT count(*) FILTER (
+                WHERE q.updated_at < clock_timestamp() - make_interval(days => :days)) AS unchanged,
+            count(*) AS total
+        FROM recallwatch.golden_item i JOIN recallwatch.question q ON q.id = i.question_id
+        WHERE i.version_id = :version_id
+    """)
+    row = session.execute(query, {"version_id": version_id, "days": days}).one()
+    return row.unchanged, row.total
+
+
+def positions_by_key(
+    session: Session, version_id: int, document_ids: Sequence[str]
+) -> dict[str, list[int]]:
+    """Return the keys that a version expects of these documents -> the questions' positions."""
+    query = text("""
+        SELECT e.key, array_agg(position ORDER BY position) AS positions
+        FROM recallwatch.golden_item, jsonb_each_text(expected) e
+        WHERE version_id = :version_id AND e.value::integer >= 1
+          AND coalesce(substring(e.key FROM '^(.+):[^:]*$'), e.key) = ANY(:ids)
+        GROUP BY e.key ORDER BY e.key
+    """)
+    rows = session.execute(query, {"version_id": version_id, "ids": list(document_ids)})
+    return {row.key: row.positions for row in rows}
 
 
 def sets(session: Session) -> list[SetSummary]:

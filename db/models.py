@@ -176,15 +176,23 @@ class GoldenItem(Base):
 
 
 class Batch(Base):
-    """The runs that one trigger started together; they share shards of embedded questions."""
+    """The runs that one trigger started together; they share shards of embedded questions.
+
+    `quiet_until`: workers leave it alone until then, for the corpus may still be changing; NULL
+    once they were rung.
+    """
 
     __tablename__ = "batch"
-    __table_args__ = (_one_of("trigger", Trigger),)
+    __table_args__ = (
+        _one_of("trigger", Trigger),
+        Index("batch_quiet_idx", "quiet_until", postgresql_where=text("quiet_until IS NOT NULL")),
+    )
 
     id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
     version_id: Mapped[int] = mapped_column(ForeignKey(GoldenVersion.id))
     trigger: Mapped[str]
     requested_by: Mapped[str | None]
+    quiet_until: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
@@ -312,7 +320,9 @@ class Shard(Base):
     """A contiguous slice of a run's questions: the unit of queue work.
 
     `token` is the fencing token: every claim raises it, and only the holder of the newest one
-    may store results.
+    may store results. Of an exact shard, the positions are ranks in the order of `db.exact`, a
+    done one may have an `error`: it ended without results; `ef_search` is what it found out about
+    the index, see `workers.ef_search`.
     """
 
     __tablename__ = "shard"
@@ -340,6 +350,7 @@ class Shard(Base):
     worker: Mapped[str | None]
     error: Mapped[str | None]
     stats: Mapped[Json | None]
+    ef_search: Mapped[Json | None]
 
 
 class Result(Base):
@@ -380,7 +391,7 @@ class Calibration(Base):
     """How often a question's hit flips between two measurements of the same thing.
 
     `settings` and `corpus_fingerprint` are those of the runs it was measured for; `differences`
-    maps a metric to [value, count] pairs, over all A/A pairs.
+    maps a metric to [value, count] pairs, over all A/A pairs, `totals` to its sum in each round.
     """
 
     __tablename__ = "calibration"
@@ -406,7 +417,18 @@ class Calibration(Base):
     flips: Mapped[int]
     largest_net: Mapped[int]
     differences: Mapped[Json]
+    totals: Mapped[Json]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SeenSchedule(Base):
+    """When a schedule of this name and rule was first seen: earlier slots are not made up for."""
+
+    __tablename__ = "seen_schedule"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    rule: Mapped[str] = mapped_column(primary_key=True)
+    seen_at: Mapped[datetime]
 
 
 class ScheduleSlot(Base):

@@ -64,7 +64,7 @@ def store(
     """Write a shard's results and its close in the session's one transaction.
 
     The close checks the fencing token first: a worker that lost its claim writes nothing and
-    gets None. Else says, under the run's lock, whether this was the run's last shard.
+    gets None. Else says, under the run's lock, whether this was the run's last shard of any kind.
     """
     if len(rows) != len(claim):
         raise ValueError(f"shard of {len(claim)} questions got {len(rows)} results")
@@ -175,8 +175,9 @@ def shard_stats(session: Session, run_id: int) -> dict[str, float]:
 
 _DETAIL = """
 SELECT r.*, i.external_id, i.question_id, i.content_hash, i.text, i.expected, i.kind, i.category,
-       i.tenant, i.language, i.source, i.must_pass
-FROM recallwatch.result r
+       i.tenant, i.language, i.source, i.must_pass,
+       x.retrieved AS exact_retrieved, x.measured AS exact_measured
+FROM recallwatch.result r LEFT JOIN recallwatch.exact_result x USING (run_id, position)
 JOIN recallwatch.run ON run.id = r.run_id JOIN recallwatch.batch b ON b.id = run.batch_id
 JOIN recallwatch.golden_item i ON i.version_id = b.version_id AND i.position = r.position
 WHERE r.run_id = :run_id

@@ -130,17 +130,56 @@ def recent(
     return [RunContext(*row) for row in session.execute(query)]
 
 
+def series(
+    session: Session,
+    *,
+    set_name: str | None = None,
+    strategy: str | None = None,
+    k: int | None = None,
+    level: str | None = None,
+    last: int = 20,
+) -> list[RunContext]:
+    """Return the last finished runs of each series, oldest first, the series one after the other.
+
+    A series is what may be compared: one set, strategy, k, level, threshold and convention.
+    """
+    place = (GoldenVersion.set_name, Run.strategy, Run.k, Run.level, Run.relevance_threshold,
+             Run.convention)  # fmt: skip
+    asked = zip(place, (set_name, strategy, k, level), strict=False)
+    newest = func.row_number().over(partition_by=place, order_by=Run.id.desc()).label("newest")
+    numbered = (
+        select(Run.id, newest)
+        .join(Batch, Batch.id == Run.batch_id)
+        .join(GoldenVersion, GoldenVersion.id == Batch.version_id)
+        .where(Run.status.not_in(UNFINISHED))
+        .where(*(column == value for column, value in asked if value is not None))
+        .subquery()
+    )
+    query = (
+        select(Run, Batch, GoldenVersion)
+        .join(Batch, Batch.id == Run.batch_id)
+        .join(GoldenVersion, GoldenVersion.id == Batch.version_id)
+        .join(numbered, numbered.c.id == Run.id)
+        .where(numbered.c.newest <= last)
+        .order_by(*place, Run.id)
+    )
+    return [RunContext(*row) for row in session.execute(query)]
+
+
 def of_batch(session: Session, batch_id: int) -> Sequence[Run]:
     """Return a batch's runs in the order they were asked for."""
     return session.scalars(select(Run).filter_by(batch_id=batch_id).order_by(Run.id)).all()
 
 
 def progress(session: Session, run_ids: Sequence[int]) -> list[Progress]:
-    """Count the questions of finished shards; `claimed` says whether any worker took one."""
+    """Count the questions of finished shards; `claimed` says whether any worker took one.
+
+    Exact search, which comes after them, is not counted.
+    """
     query = text("""
         SELECT r.id, r.status, r.size,
             coalesce(sum(s.last_position - s.first_position + 1)
-                     FILTER (WHERE s.state = 'done'), 0)::bigint AS done,
+                     FILTER (WHERE s.kind = 'served' AND s.state = 'done'), 0)::bigint AS done,
             coalesce(bool_or(s.token > 0 OR s.next_at IS NOT NULL), false) AS claimed
         FROM recallwatch.run r LEFT JOIN recallwatch.shard s ON s.run_id = r.id
         WHERE r.id = ANY(:ids) GROUP BY r.id ORDER BY r.id
@@ -195,7 +234,8 @@ def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
     ended = session.execute(
         text("""
             UPDATE recallwatch.run SET status = 'failed', verdict = 'unmeasured',
-                reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb), finished_at = clock_timestamp()
+                reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb),
+                finished_at = clock_timestamp()
             WHERE id = ANY(:ids) AND status IN ('queued', 'running') RETURNING id
         """),
         values,
@@ -203,10 +243,20 @@ def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
     return list(ended.scalars())
 
 
+REDUCER_GETS = timedelta(minutes=10)
+"""How long past its deadline a run lives on whose shards are all done: it lacks its record only."""
+
+
 def overdue(session: Session) -> list[int]:
     """Return the unfinished runs whose deadline has passed."""
-    query = select(Run.id).where(Run.status.in_(UNFINISHED), Run.deadline_at < func.now())
-    return list(session.scalars(query))
+    query = text("""
+        SELECT r.id FROM recallwatch.run r
+        WHERE r.status IN ('queued', 'running') AND r.deadline_at < now()
+          AND (r.deadline_at < now() - CAST(:reducer_gets AS interval) OR EXISTS (
+              SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done'))
+        ORDER BY r.id
+    """)
+    return list(session.execute(query, {"reducer_gets": REDUCER_GETS}).scalars())
 
 
 def finished_shards_only(session: Session) -> list[int]:

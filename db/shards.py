@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from pipeline.types import ShardKind
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A worker's hold on a shard: it may store results while `token` is still the newest.
 
-    `attempt` counts from 1; `first` and `last` are positions, both included.
+    `attempt` counts from 1; `first` and `last` are positions, both included; those of an exact
+    shard are ranks, see `db.exact`.
     """
 
     run_id: int
@@ -20,9 +23,16 @@ class Claim:
     attempt: int
     first: int
     last: int
+    kind: ShardKind = ShardKind.SERVED
 
     def __len__(self) -> int:
         return self.last - self.first + 1
+
+
+# Exact search waits until all that is served was measured: it never delays it, and has its vectors.
+_TURN_HAS_COME = """(s.kind = 'served' OR NOT EXISTS (
+    SELECT FROM recallwatch.shard other
+    WHERE other.run_id = s.run_id AND other.kind = 'served' AND other.state <> 'done'))"""
 
 
 def plan(session: Session, run_ids: Sequence[int], size: int, shard_size: int) -> int:
@@ -38,29 +48,42 @@ def plan(session: Session, run_ids: Sequence[int], size: int, shard_size: int) -
     return (size - 1) // shard_size + 1
 
 
+def count(session: Session, run_id: int) -> int:
+    """Return how many shards a run was cut into, those of exact search not counted."""
+    query = text("""
+        SELECT count(*) FROM recallwatch.shard WHERE run_id = :run_id AND kind = 'served'
+    """)
+    return session.scalar(query, {"run_id": run_id}) or 0
+
+
 def claim(
     session: Session, run_id: int, number: int, *, worker: str, lease: int, attempts: int
 ) -> Claim | None:
     """Take a shard for `lease` seconds in one UPDATE that raises its token; None: not to be had.
 
     To be had is a pending shard whose `next_at` has come, or one whose lease ran out, of an
-    unfinished run, tried fewer than `attempts` times.
+    unfinished run, tried fewer than `attempts` times; an exact one only when all others are done.
     """
-    query = text("""
+    query = text(f"""
         UPDATE recallwatch.shard s SET state = 'leased', token = token + 1,
             attempts = attempts + 1, worker = :worker, next_at = NULL,
             lease_until = clock_timestamp() + make_interval(secs => :lease)
         FROM recallwatch.run r
         WHERE r.id = s.run_id AND r.status IN ('queued', 'running')
           AND s.run_id = :run_id AND s.number = :number AND s.attempts < :attempts
+          AND {_TURN_HAS_COME}
           AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
                OR s.state = 'leased' AND s.lease_until < clock_timestamp())
-        RETURNING s.run_id, s.number, s.token, s.attempts, s.first_position, s.last_position
+        RETURNING s.run_id, s.number, s.token, s.attempts, s.first_position, s.last_position,
+            s.kind
     """)
     values = {"run_id": run_id, "number": number, "worker": worker, "lease": lease,
               "attempts": attempts}  # fmt: skip
     row = session.execute(query, values).one_or_none()
-    return None if row is None else Claim(*row)
+    if row is None:
+        return None
+    run_id, number, token, attempt, first, last, kind = row
+    return Claim(run_id, number, token, attempt, first, last, ShardKind(kind))
 
 
 def release(session: Session, claim: Claim, *, error: str, wait: float) -> bool:
@@ -89,8 +112,8 @@ def hold_for_embedding(
         SET next_at = clock_timestamp() + make_interval(secs => :lease)
         FROM recallwatch.run r
         WHERE r.id = s.run_id AND r.batch_id = :batch_id AND r.needs_vectors
-          AND r.status IN ('queued', 'running') AND s.number = :number AND s.state = 'pending'
-          AND coalesce(s.next_at <= clock_timestamp(), true)
+          AND r.status IN ('queued', 'running') AND s.number = :number AND s.kind = 'served'
+          AND s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
         RETURNING s.first_position, s.last_position
     """)
     values = {"batch_id": batch_id, "number": number, "lease": lease}
@@ -161,9 +184,22 @@ def all_done(session: Session, run_id: int) -> bool:
     return bool(session.scalar(query, {"run_id": run_id}))
 
 
+def ring_exact(session: Session, run_id: int) -> list[int]:
+    """Return the run's exact shards, noted as rung, once all others are done; else none.
+
+    Call it under the run's lock, with a shard of the other kind just closed.
+    """
+    query = text(f"""
+        UPDATE recallwatch.shard s SET rung_at = clock_timestamp()
+        WHERE s.run_id = :run_id AND s.kind = 'exact' AND s.state = 'pending' AND {_TURN_HAS_COME}
+        RETURNING s.number
+    """)
+    return sorted(session.execute(query, {"run_id": run_id}).scalars())
+
+
 def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
     """Return (run, shard) pairs that want a worker and were not rung for `quiet` seconds."""
-    query = text("""
+    query = text(f"""
         UPDATE recallwatch.shard s SET rung_at = clock_timestamp()
         FROM (SELECT s.run_id, s.number
               FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
@@ -172,6 +208,7 @@ def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
                      OR s.state = 'leased' AND s.lease_until < clock_timestamp())
                 AND coalesce(s.rung_at, r.created_at)
                     < clock_timestamp() - make_interval(secs => :quiet)
+                AND {_TURN_HAS_COME}
               ORDER BY s.run_id, s.number LIMIT :limit
               FOR UPDATE OF s SKIP LOCKED) AS d
         WHERE s.run_id = d.run_id AND s.number = d.number
@@ -182,12 +219,15 @@ def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
 
 
 def exhausted(session: Session, *, attempts: int) -> list[tuple[int, str]]:
-    """Return (run, reason) for unfinished runs with a shard that used up its attempts."""
+    """Return (run, reason) for unfinished runs with a shard that used up its attempts.
+
+    An exact one is no reason to fail a run: see `db.exact.hopeless`.
+    """
     query = text("""
         SELECT DISTINCT ON (s.run_id) s.run_id, s.number, s.attempts, s.worker,
             coalesce(s.error, 'its worker was lost each time') AS error
         FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
-        WHERE r.status IN ('queued', 'running') AND s.attempts >= :attempts
+        WHERE r.status IN ('queued', 'running') AND s.kind = 'served' AND s.attempts >= :attempts
           AND (s.state = 'pending' OR s.state = 'leased' AND s.lease_until < clock_timestamp())
         ORDER BY s.run_id, s.number
     """)

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline.alerts.settings import AlertSettings
+from pipeline.schedules import WEEKLY, Schedule
 from pipeline.settings_types import (
+    MAX_K,
     Folder,
     HttpUrl,
     Identifier,
@@ -30,8 +32,6 @@ from pipeline.verdict.settings import GateSettings
 
 MANAGED_TABLE = "recallwatch_corpus.chunks"
 """The chunks table that `recallwatch corpus load` owns."""
-
-MAX_K = 1000
 
 SHORTEST_SECRET = 6
 """Characters. A shorter password is masked in URLs only: elsewhere it would blot out words."""
@@ -182,6 +182,12 @@ BUILT_IN: dict[str, VectorStrategy | FulltextStrategy | HybridStrategy] = {
 }
 
 
+def _check_brackets(value: Any) -> Any:  # noqa: ANN401 - not validated yet
+    if isinstance(value, dict):
+        raise ValueError("a schedule is a table of a list: write [[schedule]], with two brackets")  # noqa: TRY004 - pydantic reports ValueError
+    return value
+
+
 def _with_kind(name: str, table: Any) -> Any:  # noqa: ANN401 - not validated yet
     """Let [strategies.vector] go without a kind: its name says it."""
     if isinstance(table, dict) and name in BUILT_IN:
@@ -227,6 +233,12 @@ class QueueSettings(Section):
     attempts: int = Field(5, ge=1, le=100, description="tries a shard gets before it is failed")
     deadline: int = Field(
         6 * 3600, ge=1, description="seconds after which an unfinished run is failed"
+    )
+    reindex_quiet: int = Field(
+        60,
+        ge=0,
+        le=3600,
+        description="seconds without another `recallwatch reindexed` before its batch starts",
     )
 
 
@@ -276,6 +288,9 @@ class Settings(BaseSettings):
         strict=False,
         description="data of the embedded stack, beside this file",
     )
+    schedule: Annotated[list[Schedule], BeforeValidator(_check_brackets)] = Field(
+        [WEEKLY], description="batches that start by themselves; []: none"
+    )
     corpus: CorpusSettings = CorpusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     eval: EvalSettings = EvalSettings()
@@ -324,6 +339,29 @@ class Settings(BaseSettings):
             if name not in self.strategies:
                 there_are = ", ".join(self.strategies)
                 raise ValueError(f"eval.strategies: no strategy {name!r}; there are {there_are}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_gate(self) -> Self:
+        for name in self.gate.strategies:
+            if name not in self.strategies:
+                there_are = ", ".join(self.strategies)
+                raise ValueError(f"gate.strategies: no strategy {name!r}; there are {there_are}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_schedules(self) -> Self:
+        names = [schedule.name for schedule in self.schedule]
+        for number, schedule in enumerate(self.schedule):
+            place = f"schedule[{number}]"
+            if schedule.name in names[:number]:
+                raise ValueError(f"{place}.name: there is a schedule {schedule.name!r} already")
+            for name in schedule.strategies or ():
+                if name not in self.strategies:
+                    there_are = ", ".join(self.strategies)
+                    raise ValueError(
+                        f"{place}.strategies: no strategy {name!r}; there are {there_are}"
+                    )
         return self
 
     @model_validator(mode="after")

@@ -81,7 +81,7 @@ def _broken_rule(error: ErrorDetails, source_of: SourceOf) -> str:
     if error["loc"]:
         return f"{_place(error['loc'], source_of)}: {reason}"
     key, _, reason = reason.partition(": ")
-    return f"{source_of(key)}: {key}: {reason}"
+    return f"{source_of(key.partition('[')[0])}: {key}: {reason}"
 
 
 def _wrong_name(location: Location, source_of: SourceOf) -> str:

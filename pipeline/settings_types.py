@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
+MAX_K = 1000
+
 
 class Section(BaseModel):
     """A table of recallwatch.toml: unknown keys are refused, values never change."""

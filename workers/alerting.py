@@ -3,10 +3,11 @@
 import os
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from db import alerts
 from db.alerts import Claimed
-from pipeline.alerts.base import Delivery, NotSent, Sent
+from pipeline.alerts.base import Delivery, NotSent, Sent, Unknown
 from pipeline.alerts.build import build_channel
 from pipeline.alerts.message import Alert
 from pipeline.errors import SettingsError
@@ -15,12 +16,15 @@ from workers import context
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT
-from workers.retrying import wait_before_retry
+from workers.retrying import wait_before_posting
 
 log = structlog.get_logger(__name__)
 
+LIMIT = 60
+"""Seconds that a post may take in all, each wait of it being shorter."""
 
-@app.task(name=DELIVER_ALERT)
+
+@app.task(name=DELIVER_ALERT, soft_time_limit=LIMIT, time_limit=LIMIT + 30)
 def deliver_alert(alert_id: int) -> None:
     """Post one alert of the outbox, unless somebody else does."""
     deliver(context.current(), alert_id)
@@ -62,7 +66,10 @@ def _post(ctx: Context, claimed: Claimed) -> tuple[Delivery, bool]:
     except (KeyError, TypeError, ValueError) as error:
         # A newer version wrote it, whose workers are on their way.
         return NotSent(f"this version cannot read the alert: {error!r}"), False
-    return channel.deliver(alert), channel.may_repeat
+    try:
+        return channel.deliver(alert), channel.may_repeat
+    except SoftTimeLimitExceeded:
+        return Unknown(f"not done within {LIMIT} s"), channel.may_repeat
 
 
 def _outcome(
@@ -75,6 +82,6 @@ def _outcome(
         return AlertState.FAILED, delivery.reason, 0
     if isinstance(delivery, NotSent) or may_repeat:
         asked = delivery.retry_after if isinstance(delivery, NotSent) else None
-        wait = max(asked or 0.0, wait_before_retry(Exception(), attempt=claimed.attempt))
+        wait = wait_before_posting(asked, attempt=claimed.attempt)
         return AlertState.PENDING, delivery.reason, wait
     return AlertState.UNKNOWN, delivery.reason, 0

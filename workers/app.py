@@ -22,6 +22,8 @@ TASK_MODULES = (
     "workers.embedding",
     "workers.evaluation",
     "workers.reducing",
+    "workers.reindexing",
+    "workers.scheduling",
     "workers.sweeping",
 )
 

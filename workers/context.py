@@ -25,7 +25,7 @@ from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.build import from_snapshot
 from pipeline.retrieval.lexemes import FrequentLexemes
-from pipeline.retrieval.session import CorpusSession
+from pipeline.retrieval.session import STATEMENT_TIMEOUT, CorpusSession
 from pipeline.settings import CorpusSettings, EmbeddingSettings, Settings
 from pipeline.settings_loading import load_settings
 
@@ -105,22 +105,30 @@ class Context:
             build_embedder(self.settings.embedding, self.settings.openai_api_key)
         )
 
-    def retriever(self, run_settings: dict[str, Any], fingerprint: dict[str, Any]) -> Retriever:
+    def retriever(
+        self, run_settings: dict[str, Any], fingerprint: dict[str, Any], *, exact: bool = False
+    ) -> Retriever:
         """Return the retriever that a run's settings describe, over the corpus as it was then.
 
-        The newest few are kept: they hold prepared statements and term statistics.
+        `exact`: as if there were no vector index; a statement then gets most of a shard's lease.
+        The newest few are kept: they hold prepared statements and term statistics, which the
+        contents of the corpus decide and not what index is on it.
         """
         connection = self.corpus()
-        key = json.dumps([run_settings, fingerprint], sort_keys=True)
+        contents = {part: value for part, value in fingerprint.items() if part != "index"}
+        key = json.dumps([run_settings, contents, exact], sort_keys=True)
         if key not in self._retrievers:
             corpus = CorpusSettings.model_validate(run_settings["corpus"])
             session = CorpusSession(
                 connection,
                 describe(connection, corpus),
                 text_config=corpus.text_config,
-                fingerprint=json.dumps(fingerprint, sort_keys=True),
+                fingerprint=json.dumps(contents, sort_keys=True),
+                statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
             )
-            self._retrievers[key] = from_snapshot(run_settings["strategy"], session, self._frequent)
+            self._retrievers[key] = from_snapshot(
+                run_settings["strategy"], session, self._frequent, exact=exact
+            )
             if len(self._retrievers) > KEPT_RETRIEVERS:
                 self._retrievers.popitem(last=False)
         return self._retrievers[key]

@@ -11,6 +11,8 @@ EVALUATE_SHARD = "recallwatch.evaluate_shard"
 REDUCE_RUN = "recallwatch.reduce_run"
 DELIVER_ALERT = "recallwatch.deliver_alert"
 SWEEP = "recallwatch.sweep"
+TICK = "recallwatch.tick"
+REINDEXED = "recallwatch.reindexed"
 
 
 def embed(batch_id: int, numbers: Iterable[int]) -> None:
@@ -30,7 +32,7 @@ def reduce(run_ids: Iterable[int]) -> None:
 
 def deliver(alert_ids: Iterable[int]) -> None:
     """Ask for alerts to be delivered."""
-    _ring(DELIVER_ALERT, "default", ((alert_id,) for alert_id in alert_ids))
+    _ring(DELIVER_ALERT, "alerts", ((alert_id,) for alert_id in alert_ids))
 
 
 def _ring(task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:

@@ -8,25 +8,28 @@ Settings come from recallwatch.toml and the environment (DATABASE_URL, REDIS_URL
 calling process, as everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from db import golden, runs, shards
-from db.models import Run
+from db import golden, reindexing, runs, shards
+from db.models import Batch, GoldenVersion, Run
+from db.session import Session
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.embedding.build import identity
 from pipeline.errors import UsageError
 from pipeline.retrieval.build import needs_vectors, snapshot
 from pipeline.scoring import CONVENTION, measures_for
-from pipeline.settings import MAX_K, Settings
+from pipeline.settings import Settings
+from pipeline.settings_types import MAX_K
 from pipeline.types import Level, Trigger
-from pipeline.verdict.rules import Gate
+from pipeline.verdict.gate import Gate
 from workers import context, doorbell
 from workers.context import Context
-from workers.preflight import check_corpus, check_liveness
+from workers.exact_plan import plan_exact
+from workers.preflight import Liveness, check_corpus, check_liveness
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -47,13 +50,28 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class StartedBatch:
-    """A batch that is queued: its runs in the order of the strategies, and what to warn of."""
+    """A batch that is queued: its runs in the order of the strategies, the expected keys' state.
+
+    `joined`: an earlier notice of re-indexing started it, and it was still waiting. It waits until
+    `quiet_until`; None: it was rung at once.
+    """
 
     batch_id: int
     run_ids: Sequence[int]
     version_id: int
     size: int
-    warnings: Sequence[str]
+    keys: Liveness
+    joined: bool = False
+    quiet_until: datetime | None = None
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the caller should hear of, in a line each."""
+        return self.keys.warnings
+
+
+Within = Callable[[Session, int], None]
+"""Takes the transaction that writes a batch, and the batch's id."""
 
 
 def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatch eval`
@@ -73,6 +91,9 @@ def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatc
     range), InputError (no golden set), CorpusError (no corpus, wrong dimension, no expected key in
     it), TransientError (a server does not answer). When only the queue does not answer, the batch
     is kept and a sweep starts it later.
+
+    With `trigger="reindex"` the batch waits until [queue] reindex_quiet seconds have passed
+    without another such call; calls for the same thing meanwhile join it.
     """
     request = Request(
         strategies, set_name, k, level, max_drop, trigger, requested_by, git_sha
@@ -80,26 +101,66 @@ def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatc
     return start(context.current(), request)
 
 
-def start(ctx: Context, request: Request) -> StartedBatch:
-    """Do what `start_batch` says, with a context that the caller holds."""
+def start(ctx: Context, request: Request, within: Within | None = None) -> StartedBatch:
+    """Do what `start_batch` says, with a context that the caller holds.
+
+    `within` is called in the transaction that writes the batch; what it raises undoes the batch.
+    """
     wanted = resolve(ctx.settings, request)
     table = ctx.corpus_table()
     corpus = fingerprint(ctx.corpus(), table)
     check_corpus(ctx, wanted.strategies, table, corpus)
     with ctx.database.begin() as session:
         version = golden.snapshot(session, wanted.set_name)
-        warnings = check_liveness(ctx, session, table, version, wanted.level)
-        batch, started = runs.create_batch(
-            session,
-            version,
-            [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies],
-            trigger=wanted.trigger,
-            requested_by=wanted.requested_by,
-        )
-        run_ids = [run.id for run in started]
-        n_shards = shards.plan(session, run_ids, version.size, ctx.settings.eval.shard_size)
-    _ring(batch.id, started, n_shards)
-    return StartedBatch(batch.id, run_ids, version.id, version.size, warnings)
+        keys = check_liveness(ctx, session, table, version, wanted.level)
+        plans = [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies]
+        planned = _plan_batch(ctx.settings, session, version, plans, wanted)
+        if not planned.joined:
+            plan_exact(ctx, session, table, version.id, planned.runs)
+        if within is not None:
+            within(session, planned.batch.id)
+    if planned.batch.quiet_until is None:
+        ring(planned.batch.id, planned.runs, planned.n_shards)
+    return StartedBatch(
+        batch_id=planned.batch.id,
+        run_ids=[run.id for run in planned.runs],
+        version_id=version.id,
+        size=version.size,
+        keys=keys,
+        joined=planned.joined,
+        quiet_until=planned.batch.quiet_until,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A batch as it is written; `n_shards` are those of a run."""
+
+    batch: Batch
+    runs: Sequence[Run]
+    n_shards: int
+    joined: bool
+
+
+def _plan_batch(
+    settings: Settings,
+    session: Session,
+    version: GoldenVersion,
+    plans: Sequence[runs.RunPlan],
+    wanted: "Wanted",
+) -> _Planned:
+    """Write a batch with its runs and shards; after a re-index, one that waits may do."""
+    quiet = settings.queue.reindex_quiet if wanted.trigger is Trigger.REINDEX else 0
+    if quiet and (waiting := reindexing.join(session, version.id, plans, quiet=quiet)):
+        return _Planned(*waiting, n_shards=0, joined=True)
+    batch, started = runs.create_batch(
+        session, version, plans, trigger=wanted.trigger, requested_by=wanted.requested_by
+    )
+    run_ids = [run.id for run in started]
+    n_shards = shards.plan(session, run_ids, version.size, settings.eval.shard_size)
+    if quiet:
+        reindexing.postpone(session, batch, started, plans, quiet=quiet)
+    return _Planned(batch, started, n_shards, joined=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +171,7 @@ class Wanted:
     set_name: str
     k: int
     level: Level
-    max_drop: float
+    max_drop: float | None
     trigger: Trigger
     requested_by: str | None
     git_sha: str | None
@@ -126,15 +187,14 @@ def resolve(settings: Settings, request: Request) -> Wanted:
     k = settings.eval.k if request.k is None else request.k
     if not 1 <= k <= MAX_K:
         raise UsageError(f"k must be from 1 to {MAX_K}, not {k}")
-    max_drop = settings.gate.max_drop if request.max_drop is None else request.max_drop
-    if not 0 <= max_drop <= 1:
-        raise UsageError(f"max_drop must be from 0 to 1, not {max_drop:g}")
+    if request.max_drop is not None and not 0 <= request.max_drop <= 1:
+        raise UsageError(f"max_drop must be from 0 to 1, not {request.max_drop:g}")
     return Wanted(
         strategies=names,
         set_name=request.set_name or settings.eval.set,
         k=k,
         level=_member(Level, "level", request.level or settings.eval.level),
-        max_drop=max_drop,
+        max_drop=request.max_drop,
         trigger=_member(Trigger, "trigger", request.trigger),
         requested_by=request.requested_by,
         git_sha=request.git_sha,
@@ -150,30 +210,18 @@ def _member(choices: type[Choice], name: str, value: str) -> Choice:
 
 
 def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerprint) -> runs.RunPlan:
-    strategy = snapshot(name, settings.strategies)
-    vectors = needs_vectors(strategy)
-    gate = Gate(
-        max_drop=wanted.max_drop,
-        metrics=[f"{metric}@{wanted.k}" for metric in settings.gate.metrics],
-        min_shared=settings.gate.min_shared,
-        max_failed=settings.eval.max_failed,
-    )
+    vectors = needs_vectors(snapshot(name, settings.strategies))
     measures = measures_for(wanted.k, settings.eval.cutoffs)
     return runs.RunPlan(
         strategy=name,
-        settings={
-            "strategy": strategy,
-            "corpus": settings.corpus.model_dump(mode="json"),
-            "embedding": settings.embedding.model_dump(mode="json"),
-            "look_depth": settings.eval.look_depth,
-        },
+        settings=run_settings(settings, name),
         needs_vectors=vectors,
         k=wanted.k,
         level=wanted.level,
         convention=CONVENTION,
         measures=[str(measure) for measure in measures],
         relevance_threshold=settings.eval.relevance_threshold,
-        gate=asdict(gate),
+        gate=asdict(gate_of(settings, wanted, name)),
         embedding_model=str(identity(settings.embedding)["model"]) if vectors else None,
         corpus_fingerprint=corpus.to_json(),
         git_sha=wanted.git_sha,
@@ -181,7 +229,33 @@ def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerpri
     )
 
 
-def _ring(batch_id: int, started: Sequence[Run], n_shards: int) -> None:
+def run_settings(settings: Settings, strategy: str) -> dict[str, Any]:
+    """Return what a run keeps of the settings; raises UsageError for an unknown strategy."""
+    return {
+        "strategy": snapshot(strategy, settings.strategies),
+        "corpus": settings.corpus.model_dump(mode="json"),
+        "embedding": settings.embedding.model_dump(mode="json"),
+        "look_depth": settings.eval.look_depth,
+        "exact_budget": settings.eval.exact_budget,
+    }
+
+
+def gate_of(settings: Settings, wanted: Wanted, strategy: str) -> Gate:
+    """Return the strategy's rules at the run's k; a max_drop that was asked for is the rule."""
+    k, rules = wanted.k, settings.gate.of(strategy).model_dump()
+    if wanted.max_drop is not None:
+        rules |= {"rule": "threshold", "max_drop": wanted.max_drop}
+    return Gate(
+        **rules
+        | {
+            "outcome": f"{rules['outcome']}@{k}",
+            "metrics": [f"{metric}@{k}" for metric in rules["metrics"]],
+            "floor": {f"{metric}@{k}": value for metric, value in rules["floor"].items()},
+        }
+    )
+
+
+def ring(batch_id: int, started: Sequence[Run], n_shards: int) -> None:
     """Ring once a shard for all runs that need its vectors, and once for each of the others."""
     if any(run.needs_vectors for run in started):
         doorbell.embed(batch_id, range(n_shards))

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from db import baselines, comparisons, results, runs
+from db import baselines, calibrations, comparisons, results, runs
 from db.models import Run
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
 from pipeline.retrieval.build import is_approximate
 from pipeline.verdict import estimate
+from pipeline.verdict.calibration import staleness, untouched
 from pipeline.verdict.compare import Comparison
 from pipeline.verdict.estimate import NoiseEstimate
 from pipeline.verdict.gate import Gate, Judgement
@@ -24,8 +25,8 @@ def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judg
     if unmeasured is not None:
         return _with_example(run, unmeasured)
     last, pinned = _references(session, found)
-    against_last = hold_against(session, run, last) if last else None
-    against_pinned = hold_against(session, run, pinned) if pinned else None
+    against_last = hold_against(session, found, last) if last else None
+    against_pinned = hold_against(session, found, pinned) if pinned else None
     if against_last is not None:
         compared = against_last.comparison
         run.compared_to, run.comparison = compared.reference, compared.to_json()
@@ -65,25 +66,39 @@ def _references(session: Session, found: RunContext) -> tuple[Run | None, Run | 
     return last, None if same else pinned
 
 
-def hold_against(session: Session, run: Run, reference: Run) -> Against:
+def hold_against(session: Session, found: RunContext, reference: Run) -> Against:
     """Compare a run with a reference, and say what is known of the noise between the two."""
-    comparison = comparisons.compare(session, run, reference)
-    return Against(comparison, noise_of(run, reference, comparison))
+    comparison = comparisons.compare(session, found.run, reference)
+    return Against(comparison, noise_of(session, found, reference, comparison))
 
 
-def noise_of(run: Run, reference: Run, comparison: Comparison) -> NoiseEstimate | None:
+def noise_of(
+    session: Session, found: RunContext, reference: Run, comparison: Comparison
+) -> NoiseEstimate | None:
     """Return what is known of the noise between two runs: the best source there is, or None.
 
-    A search without an approximate index has none; else calibration tells, else the index loss
-    bounds it.
+    A search without an approximate index has none, and calibration tells it best for one with.
+    An index that was neither rebuilt nor written to answers as it did; of any other the index
+    loss bounds the noise.
     """
-    shared = comparison.pairing.shared
+    run, shared = found.run, comparison.pairing.shared
     if not _by_index(run) and not _by_index(reference):
+        return estimate.exact(shared)
+    known = calibrations.find(session, run, found.version, reference)
+    if known is not None:
+        then, now = (
+            calibrations.conditions(known),
+            calibrations.run_conditions(run, found.version.id),
+        )
+        return calibrations.figures(known).estimate(staleness(then, now))
+    if untouched(run.corpus_fingerprint, reference.corpus_fingerprint):
         return estimate.exact(shared)
     apart = comparison.exact
     if apart is None or apart.shared == 0:
         return None
-    return estimate.from_index_loss(max(apart.missed_now, apart.missed_before), apart.shared)
+    missed = max(apart.missed_now, apart.missed_before)
+    loss = max(apart.loss_now, apart.loss_before)
+    return estimate.from_index_loss(missed, apart.shared, loss)
 
 
 def _by_index(run: Run) -> bool:

@@ -13,6 +13,7 @@ from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import tenant_sizes
 from pipeline.embedding.cached import Stats as Spent
+from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.limits import needed_limit
 from pipeline.scoring import Judged, Measure, Scores, score
 from pipeline.settings import CorpusSettings, EmbeddingSettings
@@ -30,8 +31,8 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
     becomes that question's failure.
     """
     stats: Stats = {"questions": len(items)}
-    vectors, failures = _embed(ctx, run, items, stats)
-    shard = _Shard(ctx, run, items, vectors, failures)
+    judged = [Judged(item.expected, Kind(item.kind)) for item in items]
+    shard = ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, stats))
     with _timed(stats, "retrieve_seconds"):
         found = shard.ask(range(len(items)), run.k)
     with _timed(stats, "liveness_seconds"):
@@ -44,7 +45,7 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
     return _rows(items, found, scores, looked), stats
 
 
-def _embed(
+def embed_questions(
     ctx: Context, run: Run, items: Sequence[GoldenItem], stats: Stats
 ) -> tuple[FloatMatrix | None, dict[int, Failure]]:
     """Return the questions' vectors, from the cache or the provider, and those that failed."""
@@ -63,17 +64,23 @@ def _embed(
 
 
 @dataclass(frozen=True, slots=True)
-class _Shard:
-    """The questions of a shard, with their vectors and those that could not be embedded."""
+class ShardQuestions:
+    """The questions of a shard and what they are scored by, with their vectors.
+
+    `failures` are those that could not be embedded.
+    """
 
     ctx: Context
     run: Run
     items: Sequence[GoldenItem]
+    judged: Sequence[Judged]
     vectors: FloatMatrix | None
     failures: Mapping[int, Failure]
 
-    def ask(self, numbers: Sequence[int], k: int) -> list[Ranking | Failure]:
-        """Retrieve what k takes for some of the questions, in one batch."""
+    def ask(
+        self, numbers: Sequence[int], k: int, retriever: Retriever | None = None
+    ) -> list[Ranking | Failure]:
+        """Retrieve what k takes for some of the questions, in one batch; None: as the run does."""
         asked = [i for i in numbers if i not in self.failures]
         batch = QueryBatch(
             texts=[self.items[i].text for i in asked],
@@ -81,7 +88,8 @@ class _Shard:
             languages=[self.items[i].language for i in asked],
             vectors=None if self.vectors is None else np.ascontiguousarray(self.vectors[asked]),
         )
-        retriever = self.ctx.retriever(self.run.settings, self.run.corpus_fingerprint)
+        if retriever is None:
+            retriever = self.ctx.retriever(self.run.settings, self.run.corpus_fingerprint)
         limit = needed_limit(k, Level(self.run.level))
         answers = iter(retriever.retrieve(batch, limit) if asked else [])
         return [self.failures[i] if i in self.failures else next(answers) for i in numbers]
@@ -91,7 +99,7 @@ class _Shard:
     ) -> Scores:
         """Score what came back for some of the questions, by the run's conventions."""
         return score(
-            [Judged(self.items[i].expected, Kind(self.items[i].kind)) for i in numbers],
+            [self.judged[i] for i in numbers],
             found,
             k=self.run.k,
             level=Level(self.run.level),
@@ -101,7 +109,9 @@ class _Shard:
         )
 
 
-def _look_deeper(shard: _Shard, scores: Scores, live: Container[str]) -> dict[int, int | None]:
+def _look_deeper(
+    shard: ShardQuestions, scores: Scores, live: Container[str]
+) -> dict[int, int | None]:
     """Return at which rank each miss's first expected key comes, when more is asked for.
 
     Asked apart, so that looking changes nothing of what was served. A rank within k says that the

@@ -1,23 +1,18 @@
-"""Write alerts: which finished run is worth telling, to whom, and what."""
+"""Write alerts: which finished run is worth telling, and to whom."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
 
-from db import alerts, comparisons, runs
-from db.models import Run
+from db import alerts, runs
 from db.runs import RunContext
 from db.session import Session
 from pipeline.alerts.build import route
-from pipeline.alerts.compose import Occasion, RunSummary, about_run
-from pipeline.alerts.message import Alert, CategoryDrop, LostQuestion
-from pipeline.alerts.settings import AlertSettings
-from pipeline.types import AlertKind, Level, Verdict, document_of
-from pipeline.verdict.compare import Comparison
-from pipeline.verdict.rules import Gate, judge
-
-WORST = 5
-"""Lost questions that an alert names."""
+from pipeline.alerts.settings import FELL, AlertSettings
+from pipeline.types import AlertKind, Verdict
+from pipeline.verdict.gate import Gate
+from pipeline.verdict.rules import against
+from workers.composing import alert_of, fell_from, for_channel, verdict_of
+from workers.judging import hold_against
+from workers.staleness import write_stale
 
 TOLD = {
     Verdict.REGRESSED: AlertKind.REGRESSED,
@@ -27,118 +22,60 @@ HEALTHY = (Verdict.OK, Verdict.IMPROVED)
 
 
 def write_alerts(session: Session, found: RunContext, settings: AlertSettings) -> list[int]:
-    """Put a finished run's alert into the outbox, in the transaction that finishes the run.
+    """Put a finished run's alerts into the outbox, in the transaction that finishes the run.
 
     Returns the ids to ring after the commit; none when there is nothing to tell, or nobody.
     """
     if not settings.channels:
         return []
     kind = _kind(session, found)
-    if kind is None:
-        return []
-    alert = _alert(session, found, kind)
-    return alerts.add(session, found.run.id, route(alert, settings.channels), kind, alert.to_json())
+    about_run = [] if kind is None else _write(session, found, kind, settings)
+    return [*about_run, *write_stale(session, found, settings)]
+
+
+def _write(
+    session: Session, found: RunContext, kind: AlertKind, settings: AlertSettings
+) -> list[int]:
+    """Write one for each channel that wants it; a recovery is for those that know of the fall."""
+    run = found.run
+    alert = alert_of(session, found, kind, settings.link_to(run.id))
+    names = route(alert, settings.channels)
+    told: dict[str, int] = {}
+    if kind in FELL:
+        told = alerts.told_in_a_row(session, run.id, verdict_of(run), kind)
+    else:
+        knowing = alerts.told_bad(session, run.id)
+        names = [name for name in names if name in knowing]
+    payloads = {name: for_channel(alert, name, 1 + told.get(name, 0)).to_json() for name in names}
+    return alerts.add(session, run.id, kind, payloads)
 
 
 def _kind(session: Session, found: RunContext) -> AlertKind | None:
-    verdict = _verdict(found.run)
+    verdict = verdict_of(found.run)
     if verdict in TOLD:
         return TOLD[verdict]
-    back = verdict in HEALTHY and _is_back(session, found.run)
+    back = verdict in HEALTHY and _is_back(session, found)
     return AlertKind.RECOVERED if back else None
 
 
-def _is_back(session: Session, run: Run) -> bool:
+def _is_back(session: Session, found: RunContext) -> bool:
     """Say whether all that was told as bad is over.
 
     The last run may be a fallen one, and no worse than that is no recovery: the run is held
-    against what the first fallen one fell from.
+    against what the first fallen one fell from. What was bad by itself (a floor, a failure) is
+    over when the run is well.
     """
-    bad = alerts.unrecovered(session, run.id)
-    drop = next(filter(None, map(_drop, bad)), None)
-    if drop is None:
-        return bool(bad)
-    reference = runs.get(session, drop["reference"]).run
-    against = comparisons.compare(session, run, reference)
-    return judge(Gate.from_json(run.gate), against).verdict in HEALTHY
+    bad = alerts.unrecovered(session, found.run.id)
+    references = list(dict.fromkeys(filter(None, map(fell_from, bad))))
+    return bool(bad) and (not references or _holds(session, found, references))
 
 
-def _drop(run: Run) -> Mapping[str, Any] | None:
-    """Return the comparison that makes a run regressed: with the last run, else the baseline."""
-    gate = Gate.from_json(run.gate)
-    for stored in (run.comparison, run.baseline_comparison):
-        if stored and judge(gate, Comparison.from_json(stored)).verdict is Verdict.REGRESSED:
-            return stored
-    return None
-
-
-def _verdict(run: Run) -> Verdict:
-    """Return the verdict that every run has that alerts are written for."""
-    return Verdict(run.verdict or Verdict.UNMEASURED)
-
-
-def _alert(session: Session, found: RunContext, kind: AlertKind) -> Alert:
-    run = found.run
-    occasion = Occasion(
-        idempotency_id=f"run-{run.id}-{kind}",
-        created_at=datetime.now(UTC).isoformat(),
-        repeat=alerts.in_a_row(session, run.id, _verdict(run)),
-    )
-    drop = _drop(run) if kind is AlertKind.REGRESSED else None
-    if drop is None:
-        summary = _summary(found, run.compared_to)
-        return about_run(kind, summary, occasion, comparison=run.comparison)
-    reference = runs.get(session, drop["reference"]).run
-    return about_run(
-        kind,
-        _summary(found, reference.id),
-        occasion,
-        comparison=drop,
-        categories=_categories(session, run, reference),
-        lost_questions=_lost(session, run, reference),
-    )
-
-
-def _summary(found: RunContext, compared_to: int | None) -> RunSummary:
-    run = found.run
-    return RunSummary(
-        run_id=run.id,
-        set_name=found.version.set_name,
-        strategy=run.strategy,
-        k=run.k,
-        level=Level(run.level),
-        verdict=_verdict(run),
-        reasons=run.reasons or [],
-        n_scored=run.n_scored or 0,
-        size=run.size,
-        compared_to=compared_to,
-        git_sha=run.git_sha,
-    )
-
-
-def _categories(session: Session, run: Run, reference: Run) -> list[CategoryDrop]:
-    """Compare by category on the first of the gate's metrics."""
-    metric = run.gate["metrics"][0]
-    return [CategoryDrop(*row) for row in comparisons.by_category(session, run, reference, metric)]
-
-
-def _lost(session: Session, run: Run, reference: Run) -> list[LostQuestion]:
-    level = Level(run.level)
-    return [
-        LostQuestion(
-            text=row.text,
-            expected=_best(row.expected, row.missing, level),
-            # A wider search than the served one may find it within k: what was served lost it.
-            rank=row.first_rank if row.first_rank and row.first_rank > run.k else None,
-        )
-        for row in comparisons.lost(session, run, reference, limit=WORST)
-    ]
-
-
-def _best(expected: Mapping[str, int], missing: Sequence[str], level: Level) -> str:
-    """Return the live key, or document, of the highest grade."""
-    names = [
-        (-grade, document_of(key) if level is Level.DOCUMENT else key)
-        for key, grade in expected.items()
-    ]
-    return min(named for named in names if named[1] not in missing)[1]
+def _holds(session: Session, found: RunContext, references: Sequence[int]) -> bool:
+    """Say whether a run is no worse than the first of these that it can be compared with."""
+    gate = Gate.from_json(found.run.gate)
+    for number in references:
+        reference = hold_against(session, found, runs.get(session, number).run)
+        verdicts = {each.verdict for each in against(gate, reference) if each.counts}
+        if Verdict.INCOMPARABLE not in verdicts:
+            return Verdict.REGRESSED not in verdicts
+    return False

@@ -1,6 +1,7 @@
 """What is looked at before a batch starts, so that a mistake is said at once and in one line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from db import golden
@@ -12,7 +13,7 @@ from pipeline.corpus.statistics import CorpusFingerprint, embedding_models
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError
 from pipeline.retrieval.build import needs_vectors, snapshot
-from pipeline.types import Level, document_of
+from pipeline.types import Level, document_of, make_key
 from workers.context import Context
 
 LIVENESS_BATCH = 20_000
@@ -54,10 +55,30 @@ def _check_vectors(ctx: Context, table: CorpusTable, corpus: CorpusFingerprint) 
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """How many distinct keys a version expects, how many are not in the corpus, and one of them.
+
+    At document level, documents.
+    """
+
+    expected: int
+    gone: int
+    example: str
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to warn of."""
+        if not self.gone:
+            return []
+        gone = f"{self.gone} of {self.expected} expected keys"
+        return [f"{gone} are not in the corpus, as {self.example!r}"]
+
+
 def check_liveness(
     ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion, level: Level
-) -> list[str]:
-    """Look every expected key of a version up in the corpus; return what to warn of.
+) -> Liveness:
+    """Look every expected key of a version up in the corpus.
 
     Raises CorpusError when none is there: it is the wrong corpus, or the wrong set.
     """
@@ -74,6 +95,49 @@ def check_liveness(
             f"none of the {total} expected keys of golden set {version.set_name!r} is in corpus"
             f" table {table} (for example {example!r}): is it the right corpus?"
         )
-    if missing:
-        return [f"{missing} of {total} expected keys are not in the corpus, as {example!r}"]
-    return []
+    return Liveness(total, missing, example)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKeys:
+    """What a golden version expects of one document.
+
+    `expected`: distinct keys, of which `gone` are not in the corpus; `questions` counts those that
+    expect one of the gone.
+    """
+
+    document_id: str
+    expected: int
+    gone: Sequence[str]
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCheck:
+    """Documents that a version expects keys of, and those that the corpus has no chunk of."""
+
+    expected: Sequence[DocumentKeys]
+    unknown: Sequence[str]
+
+
+def check_documents(ctx: Context, version_id: int, document_ids: Sequence[str]) -> DocumentCheck:
+    """Look up what a version expects of some documents, in the order given."""
+    table = ctx.corpus_table()
+    wanted = list(dict.fromkeys(document_ids))
+    with ctx.database.begin() as session:
+        positions = golden.positions_by_key(session, version_id, wanted)
+    live = live_keys(ctx.corpus(), table, positions, Level.CHUNK)
+    there = live_keys(ctx.corpus(), table, [make_key(each, 0) for each in wanted], Level.DOCUMENT)
+    keys: dict[str, list[str]] = {}
+    for key in positions:
+        keys.setdefault(document_of(key), []).append(key)
+    found = [_document(each, keys[each], live, positions) for each in wanted if each in keys]
+    return DocumentCheck(found, [each for each in wanted if each not in there])
+
+
+def _document(
+    document_id: str, keys: Sequence[str], live: set[str], positions: Mapping[str, Sequence[int]]
+) -> DocumentKeys:
+    gone = [key for key in keys if key not in live]
+    asked = {position for key in gone for position in positions[key]}
+    return DocumentKeys(document_id, len(keys), gone, len(asked))

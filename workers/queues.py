@@ -1,4 +1,6 @@
-"""The queues, by what their tasks wait for: a provider, the corpus, a model, or nothing."""
+"""The queues, by what their tasks wait for: a provider, the corpus, a model, people's
+channels, or nothing.
+"""
 
-QUEUES = ("embedding", "evaluation", "generation", "default")
+QUEUES = ("embedding", "evaluation", "generation", "alerts", "default")
 """A worker takes all of them unless `--queues` names some."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 
-from db import results, runs, shards
+from db import exact, results, runs, shards
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
@@ -61,6 +61,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
     run.latency = _latency(stats)
     run.cost = _cost(stats)
+    run.exact = exact.summary(session, run)
     runs.complete(run, judge_run(session, found, aggregate))
 
 

@@ -1,9 +1,12 @@
-"""How long a shard waits before it is tried again."""
+"""How long a shard, or an alert, waits before it is tried again."""
 
 from pipeline.errors import TransientError
 
 LONGEST = 60.0
-"""Seconds: the longest wait that we choose ourselves."""
+"""Seconds: the longest wait of a shard that we choose ourselves."""
+
+FIRST_OF_ALERT, LONGEST_OF_ALERT = 60.0, 3600.0
+"""Seconds. A sweep rings for it each minute; in a day there are about thirty tries."""
 
 
 def wait_before_retry(error: Exception, *, attempt: int) -> float:
@@ -12,5 +15,13 @@ def wait_before_retry(error: Exception, *, attempt: int) -> float:
     A server that asked for more patience (Retry-After) gets it.
     """
     asked = error.retry_after if isinstance(error, TransientError) else None
-    # The exponent is kept small: an alert is tried so often that a float would overflow.
+    # The exponent is kept small, so that no float overflows.
     return max(asked or 0.0, min(2.0 ** min(attempt, 10), LONGEST))
+
+
+def wait_before_posting(asked: float | None, *, attempt: int) -> float:
+    """Return seconds until an alert is posted again, after the given attempt (from 1).
+
+    A minute, two, four ... an hour; a server that `asked` for more patience gets it.
+    """
+    return max(asked or 0.0, min(FIRST_OF_ALERT * 2.0 ** min(attempt - 1, 10), LONGEST_OF_ALERT))

@@ -1,14 +1,14 @@
 """Task sweep: whatever message was lost, the state in PostgreSQL says what is to be done."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import redis
 import structlog
 
-from db import alerts, runs, shards
+from db import alerts, exact, reindexing, runs, shards
 from db.session import Session, try_lock
 from pipeline.errors import TransientError
-from workers import context, doorbell
+from workers import context, doorbell, enqueue
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import SWEEP
@@ -25,11 +25,12 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did."""
+    """What a sweep did: ids of runs, (run, shard) pairs, and ids of batches."""
 
     failed: list[int]
     rung: list[tuple[int, int]]
     reduced: list[int]
+    woken: list[int] = field(default_factory=list)
 
 
 @app.task(name=SWEEP)
@@ -48,16 +49,27 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     with ctx.database.begin() as session:
         if not try_lock(session, LOCK):
             return None
+        _end_exact(ctx, session)
         failed = _fail_hopeless(ctx, session)
         reduced = runs.finished_shards_only(session)
         alerts.age(session)
         waiting = alerts.due(session)
+        woken = reindexing.wake(session)
+    for batch_id in woken:
+        _ring_batch(ctx, batch_id)
     doorbell.reduce(reduced)
     doorbell.deliver(waiting)
     rung = _ring_forgotten(ctx, quiet) if _queues_empty(ctx) else []
-    if failed or rung or reduced:
-        log.info("swept", failed=failed, rung=len(rung), reduced=reduced)
-    return Swept(failed, rung, reduced)
+    if failed or rung or reduced or woken:
+        log.info("swept", failed=failed, rung=len(rung), reduced=reduced, woken=woken)
+    return Swept(failed, rung, reduced, woken)
+
+
+def _end_exact(ctx: Context, session: Session) -> None:
+    """End exact searches out of attempts or time; their runs are then ready to be reduced."""
+    for run_id, reason in exact.hopeless(session, attempts=ctx.settings.queue.attempts):
+        log.warning("exact_search_failed", run=run_id, reason=reason)
+        exact.give_up(session, run_id, reason)
 
 
 def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
@@ -72,6 +84,14 @@ def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
         for run_ids, reason in hopeless
         for run_id in fail_within(ctx, session, run_ids, reason)[0]
     ]
+
+
+def _ring_batch(ctx: Context, batch_id: int) -> None:
+    """Ring a batch that waited for re-indexing to end, as one that did not is rung at its start."""
+    with ctx.database.begin() as session:
+        started = runs.of_batch(session, batch_id)
+        n_shards = shards.count(session, started[0].id)
+    enqueue.ring(batch_id, started, n_shards)
 
 
 def _ring_forgotten(ctx: Context, quiet: int) -> list[tuple[int, int]]:

@@ -6,7 +6,6 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 import click
@@ -22,7 +21,6 @@ from pipeline.types import Verdict
 STRATEGIES = ("vector", "fulltext", "hybrid")
 METRICS = ("hit", "recall", "mrr", "ndcg")
 GOLDEN = Path(__file__).parent / "golden.jsonl"
-SHOWN_LOST = 6
 
 CONFIG = """\
 # Written by `recallwatch demo`: its servers, its data, the defaults for all else.
@@ -59,14 +57,24 @@ def demo(context: Context) -> None:
         )
         console.print("5. Evaluate again, as the weekly schedule or CI would:\n")
         after = _evaluate(opened)
-        _print_verdicts(own, opened, after)
-    _check(before, after)
+        console.print(_summary(after))
+        _check(before, after)
+        console.print(
+            "\n6. The message that a channel of kind slack would get; nothing is sent here:\n"
+        )
+        _print_message(own, opened, after)
     console.print(
-        "\nCaught: vector and hybrid regressed, full text did not, and the corpus says"
-        "\nwhy: its texts are unchanged, its vectors are not. `recallwatch eval` would have"
-        "\nended with exit code 1.\n\n"
+        "\nCaught: vector and hybrid regressed, full text did not, and exact search says"
+        "\nwhy: the texts or their vectors changed, not the index. `recallwatch eval`"
+        f"\nwould have ended with exit code 1. The whole report:\n\n"
+        f"  recallwatch --config {_nearby(own.config_path)} runs show {after[0].run.id}\n\n"
         "Next, with your own data: recallwatch init, corpus load, golden import, eval."
     )
+
+
+def _nearby(path: Path | None) -> str:
+    """Return a path as one would type it here."""
+    return os.path.relpath(path) if path else ""
 
 
 @contextmanager
@@ -164,32 +172,33 @@ def _summary(found: Sequence[RunContext]) -> object:
     """Compare strategies: a row each, headline metrics at k."""
     k = found[0].run.k
     means = [Column(f"{name}@{k}", right=True) for name in METRICS]
-    columns: list[str | Column] = ["strategy", *means, Column("scored", right=True), "verdict"]
+    columns: list[str | Column] = [
+        Column("run", right=True),
+        "strategy",
+        *means,
+        Column("scored", right=True),
+        "verdict",
+    ]
     rows = []
     for each in found:
         metrics = each.run.metrics or {}
         shown = [f"{metrics[f'{name}@{k}']:.4f}" for name in METRICS]
         scored = f"{each.run.n_scored}/{each.run.size}"
-        rows.append([each.run.strategy, *shown, scored, each.run.verdict])
+        rows.append([each.run.id, each.run.strategy, *shown, scored, each.run.verdict])
     return table(None, columns, rows)
 
 
-def _print_verdicts(context: Context, opened: Opened, found: Sequence[RunContext]) -> None:
-    """Print each run beside its reference, and the questions that the worst one lost."""
-    from cli.report import misses_table, print_run
-    from db import comparisons, runs
+def _print_message(context: Context, opened: Opened, found: Sequence[RunContext]) -> None:
+    """Print the message to Slack about the vector run, made as a worker makes it."""
+    from cli.slack_preview import preview
+    from pipeline.alerts.slack_message import slack_message
+    from pipeline.types import AlertKind
+    from workers.composing import alert_of
 
-    for each in found:
-        print_run(context.console, each)
-        context.console.print()
-    worst = next(each.run for each in found if each.run.strategy == "vector")
-    if worst.compared_to is None:
-        return
+    fallen = next(each for each in found if each.run.strategy == "vector")
     with opened.work.database.begin() as session:
-        reference = runs.get(session, worst.compared_to).run
-        lost = comparisons.lost(session, worst, reference, limit=200)
-    title = f"vector lost {len(lost)} questions, among them"
-    context.console.print(misses_table(worst, islice(lost, SHOWN_LOST), title=title))
+        alert = alert_of(session, fallen, AlertKind.REGRESSED)
+    context.console.print(preview(slack_message(alert), "Slack"))
 
 
 def _check(before: Sequence[RunContext], after: Sequence[RunContext]) -> None:

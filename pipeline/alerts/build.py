@@ -9,6 +9,7 @@ from pipeline.alerts.base import Channel
 from pipeline.alerts.email import EmailChannel, Mailbox
 from pipeline.alerts.message import Alert
 from pipeline.alerts.settings import (
+    FELL,
     PORTS,
     ChannelSettings,
     EmailSettings,
@@ -23,12 +24,21 @@ Environment = Mapping[str, str]
 
 
 def route(alert: Alert, channels: Mapping[str, ChannelSettings]) -> list[str]:
-    """Return the names of the channels that the alert goes to, in the settings' order."""
-    return [
-        name
-        for name, channel in channels.items()
-        if alert.kind in channel.on and alert.severity.reaches(channel.min_severity)
-    ]
+    """Return the names of the channels that the alert goes to, in the settings' order.
+
+    A fall goes to those that want one of the rules that speak of it; one of which no rule is known
+    goes to all.
+    """
+    return [name for name, channel in channels.items() if _wants(channel, alert)]
+
+
+def _wants(channel: ChannelSettings, alert: Alert) -> bool:
+    by_rules = alert.kind in FELL and bool(alert.rules)
+    return (
+        alert.kind in channel.on
+        and alert.severity.reaches(channel.min_severity)
+        and not (by_rules and alert.rules.isdisjoint(channel.rules))
+    )
 
 
 def build_channel(name: str, settings: ChannelSettings, environment: Environment) -> Channel:

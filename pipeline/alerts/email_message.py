@@ -44,7 +44,7 @@ def _paragraphs(alert: Alert) -> list[wording.Paragraph]:
     command = [clean(alert.reproduce)] if alert.reproduce else []
     return [
         *wording.paragraphs(alert),
-        *(wording.Paragraph("How to reproduce", [line]) for line in command),
+        *(wording.Paragraph(wording.command_title(alert), [line]) for line in command),
     ]
 
 

@@ -5,14 +5,15 @@ could change before it is delivered.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
 from pipeline.types import AlertKind, Level, Verdict
-from pipeline.verdict.compare import Change
+from pipeline.verdict.compare import CategoryChange, Change, ExactComparison
+from pipeline.verdict.gate import Cause, Finding, Rule
 
 
 class Severity(StrEnum):
@@ -29,15 +30,6 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryDrop:
-    """How the gate's metric moved within a category, over its `n` shared questions."""
-
-    name: str
-    difference: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class LostQuestion:
     """A question whose expected chunk was in the top k before and is not now.
 
@@ -49,17 +41,32 @@ class LostQuestion:
     rank: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WiderSearch:
+    """What a larger hnsw.ef_search than `now` would do: milliseconds a question, recall it loses.
+
+    `loss` is the index loss at `wider`, a share.
+    """
+
+    now: int
+    now_ms: float
+    wider: int
+    wider_ms: float
+    loss: float
+
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 _LINK = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert, for one or several channels; `pipeline.alerts.compose` makes it.
+    """One alert to one channel; `pipeline.alerts.compose` makes it.
 
-    `repeat` counts runs in a row with the same kind, from 1: the first is told in full, the
-    others in a line. `created_at` is ISO 8601 with an offset. What does not apply is None or
-    empty: an alert about a golden set has no run.
+    `repeat` counts the runs in a row that the channel was told of with this kind, from 1: the
+    first is told in full, the others in a line. `created_at` is ISO 8601 with an offset. What
+    does not apply is None or empty: an alert about a golden set has no run. docs/alerts.md lists
+    the fields for receivers.
 
     Raises ValueError for an idempotency id that is not of letters, digits, - and _ (it goes into
     headers), a time without an offset, and a link that is no http or https URL in ASCII.
@@ -77,16 +84,23 @@ class Alert:
     run_id: int | None = None
     compared_to: int | None = None
     verdict: Verdict | None = None
+    cause: Cause | None = None
     reasons: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     changes: tuple[Change, ...] = ()
     lost: int | None = None
     won: int | None = None
     shared: int | None = None
     n_scored: int | None = None
     size: int | None = None
-    categories: tuple[CategoryDrop, ...] = ()
+    exact: ExactComparison | None = None
+    ef_search: WiderSearch | None = None
+    categories: tuple[CategoryChange, ...] = ()
     lost_questions: tuple[LostQuestion, ...] = ()
     corpus: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    expected_keys: int | None = None
+    missing_keys: int | None = None
     reproduce: str | None = None
     link: str | None = None
     git_sha: str | None = None
@@ -101,6 +115,16 @@ class Alert:
         if self.link is not None and not _LINK.fullmatch(self.link):
             raise ValueError("link is not an http or https URL in ASCII")
 
+    @property
+    def spoke(self) -> Sequence[Finding]:
+        """What made the verdict, in order."""
+        return [each for each in self.findings if each.counts and each.verdict is self.verdict]
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """The rules that made the verdict."""
+        return frozenset(each.rule for each in self.spoke)
+
     def to_json(self) -> dict[str, Any]:
         """Return what the outbox stores: JSON types only, at full precision."""
         values = {
@@ -108,21 +132,39 @@ class Alert:
             for name, value in asdict(self).items()
         }
         values["changes"] = [change.to_json() for change in self.changes]
+        values["exact"] = self.exact.to_json() if self.exact else None
         return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote; raises ValueError, TypeError or KeyError for anything else."""
-        level, verdict = values["level"], values["verdict"]
         typed = {
             "kind": AlertKind(values["kind"]),
             "severity": Severity(values["severity"]),
-            "level": None if level is None else Level(level),
-            "verdict": None if verdict is None else Verdict(verdict),
-            "reasons": tuple(values["reasons"]),
-            "changes": tuple(Change.from_json(change) for change in values["changes"]),
-            "categories": tuple(CategoryDrop(**drop) for drop in values["categories"]),
-            "lost_questions": tuple(LostQuestion(**q) for q in values["lost_questions"]),
-            "corpus": tuple(values["corpus"]),
+            **{name: _given(values, name, of) for name, of in _SINGLE.items()},
+            **{name: tuple(map(of, values.get(name, ()))) for name, of in _MANY.items()},
         }
         return cls(**{**values, **typed})
+
+
+_SINGLE: Mapping[str, Callable[[Any], Any]] = {
+    "level": Level,
+    "verdict": Verdict,
+    "cause": Cause,
+    "exact": ExactComparison.from_json,
+    "ef_search": lambda values: WiderSearch(**values),
+}
+_MANY: Mapping[str, Callable[[Any], Any]] = {
+    "reasons": str,
+    "findings": Finding.from_json,
+    "changes": Change.from_json,
+    "categories": lambda values: CategoryChange(**values),
+    "lost_questions": lambda values: LostQuestion(**values),
+    "corpus": str,
+    "setup": str,
+}
+
+
+def _given(values: Mapping[str, Any], name: str, of: Callable[[Any], Any]) -> object:
+    """Return a field that may be None, or, in a row from before it came, absent."""
+    return None if values.get(name) is None else of(values[name])

@@ -2,16 +2,35 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.alerts.address import is_loopback
 from pipeline.alerts.message import Severity
-from pipeline.settings_types import Section
+from pipeline.settings_types import Section, Share
 from pipeline.types import AlertKind
 
 Security = Literal["starttls", "ssl", "none"]
+
+TellingRule = Literal[
+    "noise",
+    "exact",
+    "threshold",
+    "floor",
+    "category_max_drop",
+    "must_pass",
+    "max_failed",
+    "max_ineligible",
+    "failed",
+]
+"""The rules of `pipeline.verdict.gate.Rule` that can make a run regressed or unmeasured."""
+
+FELL = (AlertKind.REGRESSED, AlertKind.UNMEASURED)
+"""The kinds that a rule leads to, and that one can recover from."""
+
+RUN = "{run}"
+"""What stands for the run's number in `run_url`."""
 
 PORTS: dict[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
 
@@ -45,6 +64,15 @@ def _check_address(address: str) -> str:
     return address
 
 
+def _check_run_url(url: str) -> str:
+    # All visible ASCII, but braces only as in {run}.
+    if RUN not in url or not re.fullmatch(r"https?://([!-z|~]|\{run\})+", url):
+        raise ValueError(
+            f"must be an http or https URL in ASCII with {RUN} where the run's number goes"
+        )
+    return url
+
+
 Variable = Annotated[str, AfterValidator(_check_variable)]
 EmailAddress = Annotated[str, AfterValidator(_check_address)]
 Host = Annotated[str, AfterValidator(_check_host)]
@@ -58,11 +86,29 @@ class ChannelSection(Section):
     on: list[Annotated[AlertKind, Field(strict=False)]] = Field(
         list(AlertKind),
         min_length=1,
-        description="kinds of alerts: regressed, unmeasured, recovered, golden_stale",
+        description="kinds of alerts: regressed, unmeasured, recovered (told where the fall was),"
+        " golden_stale",
+    )
+    rules: list[TellingRule] = Field(
+        list(get_args(TellingRule)),
+        min_length=1,
+        description="regressed and unmeasured come here when one of these rules said so: "
+        + ", ".join(get_args(TellingRule)),
     )
     min_severity: Severity = Field(
-        Severity.INFO, strict=False, description="info, warning or critical: the least that is sent"
+        Severity.INFO,
+        strict=False,
+        description="the least that is sent: info (also recovered), warning (also unmeasured,"
+        " golden_stale, regressed by category_max_drop alone), critical (only other regressed)",
     )
+
+    @model_validator(mode="after")
+    def _be_told_of_falls(self) -> Self:
+        if AlertKind.RECOVERED in self.on and not set(FELL) & set(self.on):
+            raise ValueError(
+                "recovered is told where the fall was: add regressed or unmeasured to on"
+            )
+        return self
 
 
 class SlackSettings(ChannelSection):
@@ -146,6 +192,27 @@ class AlertSettings(Section):
     channels: dict[ChannelName, ChannelSettings] = Field(
         {}, description="named ways to tell people: slack, webhook or email"
     )
+    run_url: Annotated[str, AfterValidator(_check_run_url)] | None = Field(
+        None,
+        description="page of a run, with {run} for its number: alerts link to it; unset: no link",
+        examples=["https://recallwatch.example.org/runs/{run}"],
+    )
+    stale_keys: Share = Field(
+        0.02,
+        description="golden_stale: share of a set's expected keys that may be gone from the corpus;"
+        " 1: any",
+    )
+    stale_days: int = Field(
+        365,
+        ge=0,
+        le=36_500,
+        description="golden_stale: days after which an unchanged question is old, told when half"
+        " of a set is; 0: never",
+    )
+
+    def link_to(self, run_id: int) -> str | None:
+        """Return the URL of a run's page, where there is one."""
+        return self.run_url.replace(RUN, str(run_id)) if self.run_url else None
 
 
 def secret_values(

@@ -21,7 +21,7 @@ MOST_FIELDS = 10
 LONGEST_FIELD = 2000
 """Slack's limits, in characters of the text as it is sent (after escaping).
 
-The one of 50 blocks a message needs no guard: there are ten here at most.
+The one of 50 blocks a message needs no guard: there are eleven here at most.
 """
 
 LONGEST_LINE = 500
@@ -33,7 +33,6 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # With a word joiner after the @ it looks the same and calls nobody, whatever a client makes of it.
 _BROADCAST = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
 _JOINER = "\u2060"
-_REPRODUCE = "How to reproduce"
 _URL_CHARACTERS = "%/:?#[]@!$&'()*+,;=~"
 
 Block = dict[str, Any]
@@ -90,7 +89,7 @@ def _full(alert: Alert) -> list[Block]:
         if paragraph.title != wording.WHAT_CHANGED  # the fields say it
     ]
     if alert.reproduce:
-        blocks.append(_command(alert.reproduce))
+        blocks.append(_command(wording.command_title(alert), alert.reproduce))
     footer = _text(wording.footer(alert), LONGEST_FIELD)
     return [*blocks, {"type": "context", "elements": [footer]}]
 
@@ -112,14 +111,14 @@ def _list(title: str, lines: Sequence[str]) -> Block:
     return _plain("\n".join([f"{title}:", *(f"• {line}" for line in cut)]))
 
 
-def _command(command: str) -> Block:
+def _command(title: str, command: str) -> Block:
     """Return the command in a code block, which ends at backticks: one with those stays plain."""
     command = clean(command)
     if "`" in command:
-        return _plain(f"{_REPRODUCE}: {command}")
-    title = f"*{_REPRODUCE}*\n"
-    shown = fit(command, LONGEST_SECTION - len(f"{title}``````"))
-    return {"type": "section", "text": _markup(f"{title}```{shown}```")}
+        return _plain(f"{title}: {command}")
+    heading = f"*{title}*\n"
+    shown = fit(command, LONGEST_SECTION - len(f"{heading}``````"))
+    return {"type": "section", "text": _markup(f"{heading}```{shown}```")}
 
 
 def _link(alert: Alert) -> list[Block]:

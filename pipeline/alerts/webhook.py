@@ -1,8 +1,8 @@
 """The generic webhook: the whole alert as JSON, signed, with an idempotency id.
 
 The body is a JSON object, UTF-8: `schema`, "recallwatch.alert/1", and the fields of `Alert` under
-their names. A later field may be added within a version; none changes its meaning or goes.
-Headers:
+their names; docs/alerts.md lists them. A field may be added within a version; none changes its
+meaning or goes. Headers:
 
     Idempotency-Key: <the alert's idempotency_id>
     X-Recallwatch-Signature: t=<Unix seconds>,v1=<hex>

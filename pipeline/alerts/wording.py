@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.alerts.message import Alert, LostQuestion
+from pipeline.alerts.message import Alert, LostQuestion, WiderSearch
 from pipeline.safe_text import clean
 from pipeline.types import AlertKind
-from pipeline.verdict.compare import Change
+from pipeline.verdict.compare import Change, ExactComparison
+from pipeline.verdict.exact_rule import POINT
+from pipeline.verdict.gate import Cause, Rule
 
 _FIRST = {
     AlertKind.REGRESSED: "retrieval regressed",
@@ -25,6 +27,24 @@ _AGAIN = {
     AlertKind.RECOVERED: "still recovered",
     AlertKind.GOLDEN_STALE: "golden set still stale",
 }
+
+_COMES_FROM = {
+    Cause.CORPUS: "texts or vectors",
+    Cause.INDEX: "the index",
+    Cause.BOTH: "texts or vectors, and the index",
+}
+_CAUSES = {
+    Cause.CORPUS: "texts or vectors: exact search finds less too",
+    Cause.INDEX: "the index: texts and vectors find what they found, the index misses more of it",
+    Cause.BOTH: "both: exact search finds less, and the index misses more of what is left",
+}
+_NO_INDEX = "texts or vectors: this search uses no index that could miss them"
+
+_QUALITY = ("hit", "recall", "precision", "mrr", "map", "ndcg")
+"""Metrics of which less is worse; others, as the share of duplicates, say something else."""
+
+_SAID_APART = (Rule.EXACT, Rule.INDEX, Rule.INTERVAL, Rule.THRESHOLD)
+"""Rules whose figures stand in other paragraphs."""
 
 WHAT_CHANGED = "What changed"
 
@@ -54,32 +74,36 @@ def headline(alert: Alert) -> str:
 
 
 def summary(alert: Alert) -> str:
-    """Return the headline with the metric that moved worst: all that a repeated alert says."""
+    """Return the headline, the metric that moved worst, and the cause: all a repeat says."""
     changes = changes_at_k(alert)
-    if not changes:
-        return headline(alert)
-    return f"{headline(alert)}; {moved(min(changes, key=lambda change: change.difference))}"
+    worst = min(changes, key=lambda change: change.difference, default=None)
+    said = (
+        headline(alert),
+        moved(worst) if worst else None,
+        f"comes from {_COMES_FROM[alert.cause]}" if alert.cause else None,
+    )
+    return "; ".join(part for part in said if part)
 
 
 def changes_at_k(alert: Alert) -> Sequence[Change]:
-    """Return the changes at the run's own k; all of them where none is named so."""
-    at_k = [change for change in alert.changes if change.metric.endswith(f"@{alert.k}")]
+    """Return the changes of quality at the run's own k; all changes where none is named so."""
+    names = [f"{name}@{alert.k}" for name in _QUALITY]
+    at_k = [change for change in alert.changes if change.metric in names]
     return at_k or alert.changes
 
 
 def paragraphs(alert: Alert) -> list[Paragraph]:
     """Return the body of a full message, without the command and the link."""
-    why = "How sure" if alert.changes else "Why"
-    drops = [
-        f"{one_line(c.name)}: {c.difference:+.4f} ({c.n} {_questions(c.n)})"
-        for c in alert.categories
-    ]
+    why = [each.text for each in alert.spoke] if alert.findings else alert.reasons
+    sure = [*_statistics(alert), *_beside(alert), *_counts(alert)]
     found = (
         (WHAT_CHANGED, [moved(change) for change in changes_at_k(alert)]),
-        (why, [*map(one_line, alert.reasons), *_statistics(alert), *_counts(alert)]),
-        ("By category", drops),
+        ("Why", [*map(one_line, why), *(() if alert.changes else sure)]),
+        ("Where it comes from", _origin(alert)),
+        ("How sure", sure if alert.changes else ()),
+        ("By category", _drops(alert)),
         ("Worst lost questions", [_lost(question) for question in alert.lost_questions]),
-        ("Corpus", [one_line(line) for line in alert.corpus]),
+        ("Changed meanwhile", [one_line(line) for line in (*alert.corpus, *alert.setup)]),
     )
     return [Paragraph(title, lines) for title, lines in found if lines]
 
@@ -95,6 +119,11 @@ def footer(alert: Alert) -> str:
         f"{datetime.fromisoformat(alert.created_at):%Y-%m-%d %H:%M %Z}",
     )
     return ", ".join(part for part in known if part)
+
+
+def command_title(alert: Alert) -> str:
+    """Return what the command is good for."""
+    return "To see which" if alert.kind is AlertKind.GOLDEN_STALE else "How to reproduce"
 
 
 def link_label(alert: Alert) -> str:
@@ -119,14 +148,59 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
+def _origin(alert: Alert) -> list[str]:
+    """Return the cause in plain words, with recall by exact search and what the index loses."""
+    lines = []
+    if alert.cause is not None:
+        no_index = alert.cause is Cause.CORPUS and alert.exact is None
+        lines.append(_NO_INDEX if no_index else _CAUSES[alert.cause])
+    if alert.exact is not None and alert.exact.shared:
+        lines += _exact(alert.exact, f"recall@{alert.k}")
+    if alert.ef_search is not None:
+        lines.append(_wider(alert.ef_search))
+    return lines
+
+
+def _exact(exact: ExactComparison, metric: str) -> list[str]:
+    before, now = 100 * exact.loss_before, 100 * exact.loss_now
+    return [
+        *(
+            f"exact search: {moved(change)}, over {exact.shared} {_questions(exact.shared)}"
+            for change in exact.changes
+            if change.metric == metric
+        ),
+        f"index loss: {before:.1f} -> {now:.1f} points of recall ({now - before:+.1f})",
+    ]
+
+
+def _wider(search: WiderSearch) -> str:
+    cost = f"{search.wider_ms:.1f} ms a question, now {search.now_ms:.1f}"
+    if search.loss < POINT:
+        return f"ef_search {search.wider} would bring the index loss under a point ({cost})"
+    still = f"ef_search {search.wider} still loses {100 * search.loss:.1f} points ({cost})"
+    return f"{still}: rebuild the index with a larger m or ef_construction"
+
+
 def _statistics(alert: Alert) -> list[str]:
     """Return interval and p-value of the metric that moved worst, where they were computed."""
     for change in sorted(changes_at_k(alert), key=lambda change: change.difference):
         if change.interval is not None and change.p is not None:
             low, high = change.interval
-            interval = f"95 % interval {low:+.4f} to {high:+.4f}"
-            return [f"{one_line(change.metric)}: {interval}, p = {change.p:.2g}"]
+            where = f"{low:+.4f} to {high:+.4f} (95 % interval, p = {change.p:.2g})"
+            return [f"with other questions of this kind {one_line(change.metric)}: {where}"]
     return []
+
+
+def _beside(alert: Alert) -> list[str]:
+    """Return what the rules said that did not make the verdict, the blind spot among it."""
+    others = [each for each in alert.findings if each not in alert.spoke]
+    # The plain rule says one thing a metric, and their figures stand above.
+    plain = {
+        f"the plain rule (max_drop {each.figures.get('max_drop')}) says {each.verdict}": None
+        for each in others
+        if each.rule is Rule.THRESHOLD
+    }
+    return [one_line(each.text) for each in others if each.rule not in _SAID_APART] + list(plain)
 
 
 def _counts(alert: Alert) -> list[str]:
@@ -137,6 +211,13 @@ def _counts(alert: Alert) -> list[str]:
     if alert.n_scored is not None:
         lines.append(f"{alert.n_scored} of {alert.size} questions scored")
     return lines
+
+
+def _drops(alert: Alert) -> list[str]:
+    return [
+        f"{one_line(c.name)}: {one_line(c.metric)} {c.difference:+.4f} ({c.n} {_questions(c.n)})"
+        for c in alert.categories
+    ]
 
 
 def _lost(question: LostQuestion) -> str:

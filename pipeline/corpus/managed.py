@@ -53,7 +53,7 @@ _OTHER_INDEXES = (
 # HNSW builds far faster while the whole graph fits into memory.
 _BUILD_MEMORY = sql.SQL("""
     SELECT greatest(pg_size_bytes(current_setting('maintenance_work_mem')),
-        least(%(most)s, %(each)s * (SELECT count(embedding) FROM {}))) / 1024 || 'kB'""")
+        least(%(most)s, %(each)s * (SELECT count({}) FROM {}))) / 1024 || 'kB'""")
 _SET_LOCAL = """
     SELECT set_config('maintenance_work_mem', %s, true), set_config('statement_timeout', '0', true)
 """
@@ -150,21 +150,37 @@ def build_indexes(conn: psycopg.Connection[Any], schema: str, dimensions: int) -
     There is no vector index above `MAX_INDEXED_DIMENSIONS`.
     """
     chunks = relation(schema)
-    sizes = {"most": _MAX_BUILD_BYTES, "each": 4 * dimensions + _GRAPH_BYTES}
-    (memory,) = conn.execute(_BUILD_MEMORY.format(chunks), sizes).fetchone() or ("64MB",)
+    memory = build_memory(conn, chunks, sql.Identifier("embedding"), dimensions)
     indexed = dimensions <= MAX_INDEXED_DIMENSIONS
     for index in (_VECTOR_INDEX, *_OTHER_INDEXES) if indexed else _OTHER_INDEXES:
-        try:
-            _build(conn, index.format(chunks), memory)
-        except psycopg.errors.DiskFull:
-            # A parallel build takes its memory from /dev/shm, of which a container has 64 MB.
-            with conn.transaction():
-                conn.execute("SET LOCAL max_parallel_maintenance_workers = 0")
-                _build(conn, index.format(chunks), memory)
+        build_index(conn, index.format(chunks), memory)
     conn.execute(sql.SQL("ANALYZE {}").format(chunks))
 
 
-def _build(conn: psycopg.Connection[Any], index: sql.Composed, memory: str) -> None:
+def build_memory(
+    conn: psycopg.Connection[Any],
+    chunks: sql.Identifier,
+    embedding: sql.Identifier,
+    dimensions: int,
+) -> str:
+    """Return the maintenance_work_mem that holds the whole graph while it is built, within 1 GB."""
+    sizes = {"most": _MAX_BUILD_BYTES, "each": 4 * dimensions + _GRAPH_BYTES}
+    (memory,) = conn.execute(_BUILD_MEMORY.format(embedding, chunks), sizes).fetchone() or ("64MB",)
+    return str(memory)
+
+
+def build_index(conn: psycopg.Connection[Any], statement: sql.Composed, memory: str) -> None:
+    """Run what builds an index, with this maintenance_work_mem and as long as it takes."""
+    try:
+        _build(conn, statement, memory)
+    except psycopg.errors.DiskFull:
+        # A parallel build takes its memory from /dev/shm, of which a container has 64 MB.
+        with conn.transaction():
+            conn.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+            _build(conn, statement, memory)
+
+
+def _build(conn: psycopg.Connection[Any], statement: sql.Composed, memory: str) -> None:
     with conn.transaction():
         conn.execute(_SET_LOCAL, [memory])
-        conn.execute(index)
+        conn.execute(statement)

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.indexing import SERVES_COSINE, vector_index
 from pipeline.corpus.table import CorpusTable, Role
 
 EXACT_UP_TO = 200_000
@@ -25,20 +26,18 @@ _SUMS = sql.SQL("""
     FROM {relation}""")
 
 # What is partitioned has no pages of its own, and what is not is no tree.
-_INDEXES = """
+_INDEXES = sql.SQL("""
     SELECT c.relname, am.amname,
         (SELECT string_agg(pg_get_indexdef(i.indexrelid, n, true), ', ' ORDER BY n)
          FROM generate_series(1, i.indnkeyatts) AS n),
         o.opcname, i.indisvalid AND i.indisready, i.indpred IS NOT NULL,
-        am.amname IN ('hnsw', 'ivfflat') AND o.opcname = 'vector_cosine_ops'
-            AND i.indisvalid AND i.indisready AND i.indpred IS NULL
-            AND i.indkey[0] = (SELECT attnum FROM pg_attribute
-                               WHERE attrelid = i.indrelid AND attname = %(embedding)s),
+        {serves_cosine},
         coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree(i.indexrelid)),
                  pg_relation_size(i.indexrelid))::bigint
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
-    WHERE i.indrelid = to_regclass(%(relation)s) ORDER BY c.relname"""
+    WHERE i.indrelid = to_regclass(%(relation)s) ORDER BY c.relname
+""").format(serves_cosine=SERVES_COSINE)
 _TABLE_SIZE = """
     SELECT coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(oid)),
                     pg_total_relation_size(oid))::bigint
@@ -92,7 +91,9 @@ class CorpusFingerprint:
     """Counts and hashes of a corpus. `embedded`: chunks with a vector, of `dimension` numbers.
 
     `texts` and `vectors`: 16 hexadecimal digits, equal for equal keys with equal contents or
-    vectors, in any order; None where the corpus was too large to be read.
+    vectors, in any order; None where the corpus was too large to be read. `index`: name, method,
+    definition and file of the approximate index that serves cosine searches, see
+    `pipeline.corpus.indexing.VectorIndex`; None: there is none.
     """
 
     chunks: int
@@ -100,6 +101,7 @@ class CorpusFingerprint:
     dimension: int | None
     texts: str | None
     vectors: str | None
+    index: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads."""
@@ -155,7 +157,10 @@ def fingerprint(
     if chunks <= exact_up_to:
         sums = conn.execute(_SUMS.format(**pieces)).fetchone() or (None, None)
         texts, vectors = (_hexadecimal(total) for total in sums)
-    return CorpusFingerprint(chunks, embedded, table.dimensions, texts, vectors)
+    index = vector_index(conn, table)
+    return CorpusFingerprint(
+        chunks, embedded, table.dimensions, texts, vectors, index.to_json() if index else None
+    )
 
 
 def _counts(conn: psycopg.Connection[Any], table: CorpusTable) -> tuple[int, int, int, int]:

@@ -7,12 +7,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.errors import PermanentError, UsageError
 from pipeline.retrieval.base import Retriever
+from pipeline.retrieval.exact import ExactVectorRetriever
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.vector import VectorRetriever
-from pipeline.settings import HybridStrategy, Strategy, VectorStrategy
+from pipeline.settings import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
 
 _STRATEGY: TypeAdapter[Strategy] = TypeAdapter(Strategy)
 
@@ -64,15 +65,36 @@ def needs_vectors(stored: Mapping[str, Any]) -> bool:
     return any(isinstance(one, VectorStrategy) for one in (strategy, *arms.values()))
 
 
+def is_approximate(stored: Mapping[str, Any]) -> bool:
+    """Return whether the strategy of a snapshot lets an approximate index answer, if there is one.
+
+    It then serves what the index finds, which another build of the index need not find.
+    """
+    strategy, arms = parse_snapshot(stored)
+    searches = (strategy, *arms.values())
+    return any(isinstance(one, VectorStrategy) and not one.exact for one in searches)
+
+
+def arms_of(stored: Mapping[str, Any]) -> list[VectorStrategy | FulltextStrategy]:
+    """Return the searches that a snapshot's strategy makes: its arms, or itself."""
+    strategy, arms = parse_snapshot(stored)
+    searches = (strategy, *arms.values())
+    return [one for one in searches if not isinstance(one, HybridStrategy)]
+
+
 def from_snapshot(
-    stored: Mapping[str, Any], session: CorpusSession, frequent: FrequentLexemes | None = None
+    stored: Mapping[str, Any],
+    session: CorpusSession,
+    frequent: FrequentLexemes | None = None,
+    *,
+    exact: bool = False,
 ) -> Retriever:
     """Build the retriever of a snapshot; see `build_retriever`.
 
     Raises PermanentError where this version of recallwatch does not know its settings.
     """
     strategy, arms = parse_snapshot(stored)
-    return build_retriever(strategy, session, arms, frequent)
+    return build_retriever(strategy, session, arms, frequent, exact=exact)
 
 
 def build_retriever(
@@ -80,20 +102,27 @@ def build_retriever(
     session: CorpusSession,
     strategies: Mapping[str, Strategy],
     frequent: FrequentLexemes | None = None,
+    *,
+    exact: bool = False,
 ) -> Retriever:
     """Build the retriever of a strategy; a hybrid's arms are looked up in `strategies`.
 
-    `frequent` is what a process keeps between the retrievers that it builds.
+    `frequent` is what a process keeps between the retrievers that it builds. `exact`: vectors are
+    compared with all of the corpus's, whatever index there is; all else stays as it is.
 
     Raises UsageError for an unknown arm, CorpusError where the database has no type vector,
     TransientError where it does not answer.
     """
     if isinstance(strategy, VectorStrategy):
-        return VectorRetriever(session, strategy)
+        return ExactVectorRetriever(session) if exact else VectorRetriever(session, strategy)
     if not isinstance(strategy, HybridStrategy):
         return FulltextRetriever(session, strategy, frequent)
     arms = [
-        Arm(name, weight, build_retriever(_named(name, strategies), session, strategies, frequent))
+        Arm(
+            name,
+            weight,
+            build_retriever(_named(name, strategies), session, strategies, frequent, exact=exact),
+        )
         for name, weight in strategy.arms.items()
     ]
     return HybridRetriever(arms, rrf_k=strategy.rrf_k, depth=strategy.depth)

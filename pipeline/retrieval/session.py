@@ -1,6 +1,7 @@
 """One connection to the corpus database, and how each search on it is run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -85,15 +86,33 @@ class CorpusSession:
         Raises psycopg's own errors: the callers know what they mean.
         """
         timeout = max(self.statement_timeout * share, _LEAST_TIMEOUT)
-        local = {
-            **_SAME_FOR_ALL,
-            "statement_timeout": str(round(timeout * 1000)),
-            **(settings or {}),
-        }
-        with self.conn.transaction():
-            self.conn.execute(_SET_LOCAL, [list(local), list(local.values())])
+        with self._transaction(timeout, settings or {}):
             cursor = self.conn.cursor(binary=True)
             return cursor.execute(statement, parameters).fetchall()
+
+    def copy_rows(
+        self, statement: sql.Composed, types: Sequence[str], parameters: Mapping[str, object]
+    ) -> Generator[tuple[Any, ...], None, None]:
+        """Yield the rows of a COPY ... TO STDOUT (FORMAT BINARY) as the server sends them.
+
+        `types` say how the columns are read: `bytea` gives any as it was sent. The statement
+        timeout includes what the caller does between two rows. Raises psycopg's own errors.
+        """
+        with (
+            self._transaction(self.statement_timeout, {}),
+            self.conn.cursor() as cursor,
+            cursor.copy(statement, parameters) as copy,
+        ):
+            copy.set_types(types)
+            yield from copy.rows()
+
+    @contextmanager
+    def _transaction(self, timeout: float, settings: Mapping[str, str]) -> Iterator[None]:
+        """Run a read-only transaction with settings of its own; the timeout is in seconds."""
+        local = {**_SAME_FOR_ALL, "statement_timeout": str(round(timeout * 1000)), **settings}
+        with self.conn.transaction():
+            self.conn.execute(_SET_LOCAL, [list(local), list(local.values())])
+            yield
 
 
 def rankings(rows: Iterable[tuple[int, str, float]], questions: int) -> list[Ranking]:

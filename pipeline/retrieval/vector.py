@@ -7,6 +7,7 @@ import numpy as np
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError
 from pipeline.retrieval.isolation import ask_in_groups
 from pipeline.retrieval.session import CorpusSession, rankings
@@ -62,19 +63,19 @@ class VectorRetriever:
         Raises ValueError where the batch has no vectors, CorpusError where they are not of the
         corpus's dimensions or a tenant is asked of a corpus without tenants.
         """
-        vectors = self._checked_vectors(batch)
+        vectors = checked_vectors(self._session.table, batch)
 
         def ask(tenant: str | None, positions: Sequence[int]) -> list[Ranking]:
             return self._search(vectors[positions], tenant, limit)
 
         with corpus_errors(f"search {self._session.place}"):
             answers = ask_in_groups(
-                _with_direction(vectors),
+                with_direction(vectors),
                 batch.tenants.__getitem__,
                 self._strategy.questions_per_statement,
                 ask,
             )
-        return [answers.get(position, _NO_DIRECTION) for position in range(len(batch))]
+        return [answers.get(position, NO_DIRECTION) for position in range(len(batch))]
 
     def statement(self, limit: int, *, tenant: str | None = None) -> sql.Composed:
         """Return the search for the parameters `vectors` (a VectorArray) and `tenant`."""
@@ -111,26 +112,31 @@ class VectorRetriever:
         )
         return rankings(rows, len(vectors))
 
-    def _checked_vectors(self, batch: QueryBatch) -> FloatMatrix:
-        """Return the batch's vectors; raise where they cannot be compared with the corpus's."""
-        if batch.vectors is None or len(batch.vectors) != len(batch):
-            raise ValueError("vector search needs one vector a question")
-        stored, asked = self._session.table.dimensions, batch.vectors.shape[1]
-        column = f"{self._session.table}.{self._session.table.columns['embedding']}"
-        if stored is None:
-            raise CorpusError(f"no chunk has a vector in {column}: embed the chunks first")
-        if stored != asked:
-            raise CorpusError(
-                f"the questions' vectors have {asked} dimensions, those in {column} have {stored}; "
-                f"embed the questions with the model that the chunks were embedded with"
-            )
-        return batch.vectors
+
+def checked_vectors(table: CorpusTable, batch: QueryBatch) -> FloatMatrix:
+    """Return the batch's vectors.
+
+    Raises ValueError where it has none, CorpusError where they cannot be compared with the
+    table's.
+    """
+    if batch.vectors is None or len(batch.vectors) != len(batch):
+        raise ValueError("vector search needs one vector a question")
+    stored, asked = table.dimensions, batch.vectors.shape[1]
+    column = f"{table}.{table.columns['embedding']}"
+    if stored is None:
+        raise CorpusError(f"no chunk has a vector in {column}: embed the chunks first")
+    if stored != asked:
+        raise CorpusError(
+            f"the questions' vectors have {asked} dimensions, those in {column} have {stored}; "
+            f"embed the questions with the model that the chunks were embedded with"
+        )
+    return batch.vectors
 
 
-_NO_DIRECTION = Failure("the question's vector has length zero, or holds NaN or infinity")
+NO_DIRECTION = Failure("the question's vector has length zero, or holds NaN or infinity")
 
 
-def _with_direction(vectors: FloatMatrix) -> list[int]:
+def with_direction(vectors: FloatMatrix) -> list[int]:
     """Return the positions of the vectors that have a cosine with others.
 
     The squared length is taken in single precision, as pgvector takes it: a vector so short or

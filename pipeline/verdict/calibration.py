@@ -37,7 +37,8 @@ class Figures:
     `n`: questions scored in every round. `flips`: questions whose hit at k changed, in either
     direction, over all `pairs`. `largest_net`: the largest net loss between any two rounds, also
     those that do not follow each other. `differences` maps a metric at k to [difference, count],
-    ascending, over all pairs: later minus earlier, zero included.
+    ascending, over all pairs: later minus earlier, zero included. `totals` maps it to its sum over
+    the n questions in each round.
     """
 
     n: int
@@ -45,6 +46,7 @@ class Figures:
     flips: int
     largest_net: int
     differences: Mapping[str, Sequence[tuple[float, int]]]
+    totals: Mapping[str, Sequence[float]]
 
     @property
     def flip_rate(self) -> float:
@@ -56,7 +58,8 @@ class Figures:
         return NoiseEstimate(
             source=Source.CALIBRATED,
             flip_rate=self.flip_rate,
-            largest_net=self.largest_net,
+            measured=self.n,
+            totals=self.totals,
             differences={
                 metric: Differences.of(*zip(*pairs, strict=True))
                 for metric, pairs in self.differences.items()
@@ -96,6 +99,10 @@ def figures(metrics: Sequence[str], rounds: Sequence[Floats]) -> Figures:
         largest_net=max(totals) - min(totals),
         differences={
             metric: _differences([each[:, number] for each in kept])
+            for number, metric in enumerate(metrics)
+        },
+        totals={
+            metric: [float(each[:, number].sum()) for each in kept]
             for number, metric in enumerate(metrics)
         },
     )
@@ -146,32 +153,32 @@ class Conditions:
 
 
 def applies(
-    calibration: Conditions, run: Conditions, reference: Conditions, *, reindexed: bool
+    calibration: Conditions, run: Conditions, reference: Mapping[str, Any], *, reindexed: bool
 ) -> bool:
     """Say whether a calibration tells the noise between a run and its reference.
 
-    It must have measured what the run measured, with the same settings, by an index with the same
-    options. One whose index was not rebuilt (`reindexed` False) saw none of the noise of a
-    rebuild, so that it tells nothing across one.
+    `reference` is the corpus's fingerprint at the reference. The calibration must have measured
+    what the run measured, with the same settings, by an index with the same options. One whose
+    index was not rebuilt (`reindexed` False) saw none of the noise of a rebuild, so that it tells
+    nothing across one.
     """
     if other_conditions(calibration, run):
         return False
-    return reindexed or not run.by_index or same_index(run, reference)
+    return reindexed or not run.by_index or same_index(run.corpus, reference)
 
 
-def same_index(run: Conditions, reference: Conditions) -> bool:
-    """Say whether one and the same build of the index served both, or none did."""
-    return _file(run) == _file(reference)
+def same_index(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Say of two fingerprints whether one build of the index served both, or none did."""
+    return _file(now) == _file(before)
 
 
-def untouched(run: Conditions, reference: Conditions) -> bool:
-    """Say whether the very same index served both: not rebuilt, and no vector written meanwhile.
+def untouched(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Say of two fingerprints whether the index was neither rebuilt nor written to in between.
 
     False where that is not known, as the vectors of a very large corpus are not hashed.
     """
-    vectors = run.corpus["vectors"]
-    same = vectors is not None and vectors == reference.corpus["vectors"]
-    return same and same_index(run, reference)
+    known = now["vectors"] is not None
+    return known and now["vectors"] == before["vectors"] and same_index(now, before)
 
 
 def other_conditions(calibration: Conditions, run: Conditions) -> list[str]:
@@ -220,6 +227,6 @@ def _options(conditions: Conditions) -> str | None:
     return None if index is None else index_options(index)
 
 
-def _file(conditions: Conditions) -> str | None:
-    index = conditions.corpus.get("index")
+def _file(corpus: Mapping[str, Any]) -> str | None:
+    index = corpus.get("index")
     return None if index is None else index["file"]

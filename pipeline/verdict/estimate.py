@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
+from pipeline.verdict.builds import Deviation, of_builds, of_index_loss
 from pipeline.verdict.noise import flip_rate
 from pipeline.verdict.resampling import Differences
 
@@ -21,18 +24,39 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseEstimate:
-    """The flip rate per question and direction, and what else A/A pairs showed.
+    """The flip rate per question and direction, and what else is known of the noise.
 
-    `largest_net`: the largest net loss between two measurements of the same thing, in questions.
-    `differences`: what each metric's differences were there; empty where nothing was measured.
+    `measured`: the number of questions that A/A pairs had. `totals`: each metric's sum over them
+    in each round; `differences`: each metric's differences from round to round. Both are empty
+    where nothing was calibrated. `loss`: the index loss, a share, where that is all there is.
     `notes`: what is to be said of it, as that it is stale.
     """
 
     source: Source
     flip_rate: float
-    largest_net: int = 0
+    measured: int = 0
+    totals: Mapping[str, Sequence[float]] = field(default_factory=dict)
     differences: Mapping[str, Differences] = field(default_factory=dict)
+    loss: float = 0.0
     notes: Sequence[str] = ()
+
+    def largest_net(self, metric: str) -> float:
+        """Return the largest net loss between two rounds, in questions' worth; 0 without any."""
+        totals = self.totals.get(metric, ())
+        return max(totals) - min(totals) if totals else 0.0
+
+    def deviation(self, metric: str, n: int) -> Deviation | None:
+        """Return how much whole measurements of n questions vary; None: not at all, or not known.
+
+        It is taken to grow as n does, which it does where questions move together.
+        """
+        totals = self.totals.get(metric, ())
+        if len(totals) > 1:
+            spread = float(np.std(totals, ddof=1)) * n / self.measured
+            return of_builds(spread, len(totals)) if spread else None
+        if self.source is Source.INDEX_LOSS:
+            return of_index_loss(self.loss, self.flip_rate, n)
+        return None
 
 
 def exact(n: int) -> NoiseEstimate:
@@ -44,13 +68,13 @@ def exact(n: int) -> NoiseEstimate:
     return NoiseEstimate(source=Source.EXACT, flip_rate=flip_rate(0, max(n, 1), 2))
 
 
-def from_index_loss(missed: int, n: int) -> NoiseEstimate:
-    """Return an upper bound of the flip rate: the share of questions that the index misses.
+def from_index_loss(missed: int, n: int, loss: float) -> NoiseEstimate:
+    """Return a bound of the noise of an index that was never calibrated, from what it misses.
 
-    A question is lost to another build of the index only where that one misses it, so the rate of
-    losing is at most that of missing. `missed` of n are hit by exact search and not as served;
-    one more is counted, as none seen is not none.
+    Of a question alone the rate of losing it to another build is at most that of missing it:
+    `missed` of n are hit by exact search and not as served, and one more is counted, as none seen
+    is not none. Questions that builds lose together are bounded by `loss`, a share: exact recall
+    less served (see `pipeline.verdict.builds.PART_OF_LOSS`).
     """
-    return NoiseEstimate(
-        source=Source.INDEX_LOSS, flip_rate=min(MOST_FLIPS, (missed + 1) / max(n, 1))
-    )
+    rate = min(MOST_FLIPS, (missed + 1) / max(n, 1))
+    return NoiseEstimate(source=Source.INDEX_LOSS, flip_rate=rate, loss=max(loss, 0.0))

@@ -1,14 +1,19 @@
 """The noise rule: is the drop more than an unchanged system would show, and what could it miss."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from pipeline.types import Verdict
 from pipeline.verdict import noise
+from pipeline.verdict.builds import Deviation
 from pipeline.verdict.compare import Comparison
 from pipeline.verdict.estimate import NoiseEstimate, Source
 from pipeline.verdict.gate import Finding, Gate, Rule
 from pipeline.verdict.graded import NoiseSum
 from pipeline.verdict.resampling import Differences
+
+HIT = "hit@"
+"""Any hit, where a metric is asked for and k does not matter."""
 
 POWER = 0.8
 """The chance with which a drop of the size of the blind spot is found."""
@@ -37,24 +42,23 @@ class Answer:
     blind: float | None
 
 
-def answer(
-    n: int,
-    net: float,
-    estimate: NoiseEstimate,
-    alpha: float,
-    graded_noise: Differences | None = None,
-) -> Answer:
-    """Hold a net loss over n questions against the noise.
+def answer(n: int, net: float, estimate: NoiseEstimate, alpha: float, metric: str = HIT) -> Answer:
+    """Hold a net loss of a metric over n questions against the noise.
 
-    `graded_noise`: what A/A pairs showed of a graded metric. Without it a part of a question
-    counts as noise counts whole ones, rounded towards none.
+    More must be lost than questions that flip alone would lose, than whole measurements vary, and
+    than was ever lost between two measurements of the same thing. Of a graded metric that was not
+    calibrated a part of a question counts as noise counts whole ones, rounded towards none.
     """
-    if graded_noise is not None:
-        return _graded(NoiseSum(graded_noise, n), net, alpha)
+    graded = None if _is_hit(metric) else estimate.differences.get(metric)
+    alone = _alone(n, net, estimate, alpha) if graded is None else _graded(graded, n, net, alpha)
+    if alone.needed is None:
+        return alone
+    return _together(alone, estimate, alpha, metric)
+
+
+def _alone(n: int, net: float, estimate: NoiseEstimate, alpha: float) -> Answer:
     rate = estimate.flip_rate
     least = noise.net_lost_needed(n, rate, alpha)
-    if least is not None:
-        least = max(least, estimate.largest_net + 1)
     return Answer(
         n=n,
         net=net,
@@ -65,15 +69,37 @@ def answer(
     )
 
 
-def _graded(noise_sum: NoiseSum, net: float, alpha: float) -> Answer:
+def _graded(differences: Differences, n: int, net: float, alpha: float) -> Answer:
+    noise_sum = NoiseSum(differences, n)
     needed = noise_sum.needed(alpha)
     return Answer(
-        n=noise_sum.n,
+        n=n,
         net=net,
         p=noise_sum.p_value(net),
         p_back=noise_sum.p_value(-net),
         needed=needed,
         blind=noise_sum.visible_drop(needed, POWER),
+    )
+
+
+def _together(alone: Answer, estimate: NoiseEstimate, alpha: float, metric: str) -> Answer:
+    """Ask for more where whole measurements vary more than questions that flip alone would."""
+    n, least = alone.n, alone.needed or 0.0
+    largest = estimate.largest_net(metric)
+    if largest:
+        least = max(least, math.floor(largest) + 1)
+    deviation = estimate.deviation(metric, n)
+    if deviation is not None:
+        least = max(least, deviation.needed(alpha))
+    if least == alone.needed:
+        return alone
+    blind = (deviation or Deviation(0.0)).visible_drop(n, least, POWER)
+    return replace(
+        alone,
+        p=max(alone.p, deviation.p_value(alone.net) if deviation else 0.0),
+        p_back=max(alone.p_back, deviation.p_value(-alone.net) if deviation else 0.0),
+        needed=least,
+        blind=blind if blind <= 1 else None,
     )
 
 
@@ -86,7 +112,7 @@ def noise_findings(
         _net(gate, comparison),
         estimate,
         gate.alpha,
-        None if _is_hit(gate) else estimate.differences.get(gate.outcome),
+        gate.outcome,
     )
     verdict = _verdict(gate, found)
     figures = {
@@ -96,7 +122,7 @@ def noise_findings(
         "needed": found.needed,
         "flip_rate": estimate.flip_rate,
         "source": estimate.source,
-        "largest_net": estimate.largest_net,
+        "largest_net": estimate.largest_net(gate.outcome),
     }
     said = Finding(
         rule=Rule.NOISE,
@@ -132,13 +158,13 @@ def blind_spot(gate: Gate, found: Answer, reference: int) -> Finding:
 
 def _net(gate: Gate, comparison: Comparison) -> float:
     """Return the net loss in questions; exactly whole for hits."""
-    if _is_hit(gate):
+    if _is_hit(gate.outcome):
         return comparison.lost - comparison.won
     return -comparison.change(gate.outcome).difference * comparison.pairing.shared
 
 
-def _is_hit(gate: Gate) -> bool:
-    return gate.outcome.startswith("hit@")
+def _is_hit(metric: str) -> bool:
+    return metric.startswith(HIT)
 
 
 def _whole(net: float) -> int:
@@ -175,7 +201,7 @@ def _text(
 
 def _counted(gate: Gate, comparison: Comparison, found: Answer) -> str:
     which = "won" if found.net < 0 else "lost"
-    if _is_hit(gate):
+    if _is_hit(gate.outcome):
         return (
             f"net {abs(found.net):.0f} of {found.n} questions {which}"
             f" ({comparison.lost} lost, {comparison.won} won)"

@@ -157,7 +157,7 @@ class Project:
     @contextmanager
     def worker(self) -> Iterator[Running]:
         """Keep a worker running that Celery's own command started."""
-        queues = "embedding,evaluation,generation,default"
+        queues = "embedding,evaluation,generation,alerts,default"
         command = ("-m", "celery", "-A", "workers.app", "worker", "--queues", queues)
         worker = self.start_program(*command, "--loglevel", "error", **self.servers())
         try:

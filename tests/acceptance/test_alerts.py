@@ -60,6 +60,7 @@ def test_each_regressed_run_is_posted_once_and_so_is_its_recovery(
     assert posted.json()["text"].startswith("default / vector: retrieval regressed; ")
     assert "Worst lost questions" in message
     assert "95 % interval" in message
+    assert "texts or vectors: exact search finds less too" in message
     assert "recallwatch eval --set default --strategy vector -k 5 --level chunk" in message
 
     (still,) = told.evaluate("vector")
@@ -89,6 +90,10 @@ def test_what_may_have_arrived_is_shown_and_only_a_person_sends_it_again(
     newest = alerts(told)[-1]
     assert (newest["state"], len(slack.posted)) == ("unknown", before + 1)
     assert "answered 500" in newest["error"]
+    unknown = told.json_rows("alerts", "list", "--state", "unknown")
+    assert [alert["id"] for alert in unknown] == [newest["id"]]
+    doubt = [line for line in told.run("doctor").out.splitlines() if line.startswith("alerts")]
+    assert "note" in doubt[0]
     told.evaluate("fulltext")
     assert len(slack.posted) == before + 1
 

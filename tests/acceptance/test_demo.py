@@ -1,5 +1,6 @@
 """`recallwatch demo`: what a new user sees first."""
 
+import re
 import time
 
 from tests.acceptance.command import Project
@@ -15,11 +16,14 @@ def test_the_demo_catches_the_defect_in_time_and_a_second_one_starts_clean(
     first = fresh.run("demo")
     assert time.monotonic() - started < LIMIT
     assert first.err == ""
-    assert "chunk texts unchanged, vectors changed" in first.out
     assert fresh.processes() == []
+    for words in ("chunk texts unchanged", "vectors changed", "Worst lost questions"):
+        assert words in first.out
+    (shown,) = re.findall(r"recallwatch (--config \S+) runs show 4", first.out)
+    assert "run 4: vector, k=5" in fresh.run(*shown.split(), "runs", "show", "4").out
     second = fresh.run("demo").out
     # The index is built at random, so figures differ in the third digit; run numbers begin anew.
-    for words in ("Caught", "run 4: vector", "run 5: fulltext", "run 6: hybrid"):
+    for words in ("Caught", "4  vector", "5  fulltext", "6  hybrid", "run 4 against run 1"):
         assert words in first.out
         assert words in second
     assert [entry.name for entry in fresh.state.iterdir()] == ["demo"]

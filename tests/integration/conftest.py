@@ -21,7 +21,9 @@ from tests.conftest import at_database
 EMPTY = """
 SET lock_timeout = '5s';
 DELETE FROM recallwatch.result; DELETE FROM recallwatch.shard; DELETE FROM recallwatch.run;
-DELETE FROM recallwatch.batch; DELETE FROM recallwatch.golden_version;
+DELETE FROM recallwatch.schedule_slot; DELETE FROM recallwatch.seen_schedule;
+DELETE FROM recallwatch.batch; DELETE FROM recallwatch.calibration;
+DELETE FROM recallwatch.golden_version;
 DELETE FROM recallwatch.question
 """
 

@@ -19,8 +19,10 @@ ALTER TABLE recallwatch.run
     ADD COLUMN findings jsonb,
     ADD COLUMN cause text CONSTRAINT run_cause_known CHECK (cause IN ('corpus', 'index', 'both')),
     ADD COLUMN exact jsonb;
-ALTER TABLE recallwatch.shard ADD COLUMN kind text NOT NULL DEFAULT 'served'
-    CONSTRAINT shard_kind_known CHECK (kind IN ('served', 'exact'));
+ALTER TABLE recallwatch.shard
+    ADD COLUMN kind text NOT NULL DEFAULT 'served'
+    CONSTRAINT shard_kind_known CHECK (kind IN ('served', 'exact')),
+    ADD COLUMN ef_search jsonb;
 
 CREATE TABLE recallwatch.exact_result (
     run_id    bigint NOT NULL CONSTRAINT exact_result_run_id_fkey
@@ -48,6 +50,7 @@ CREATE TABLE recallwatch.calibration (
     flips       bigint NOT NULL,
     largest_net bigint NOT NULL,
     differences jsonb NOT NULL,
+    totals      jsonb NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT calibration_measured_something CHECK (n > 0 AND pairs > 0),
     CONSTRAINT calibration_flips_in_range CHECK (flips BETWEEN 0 AND n * pairs),
@@ -55,6 +58,16 @@ CREATE TABLE recallwatch.calibration (
 );
 CREATE INDEX calibration_strategy_idx
     ON recallwatch.calibration (set_name, strategy, k, level, id);
+
+ALTER TABLE recallwatch.batch ADD COLUMN quiet_until timestamptz;
+CREATE INDEX batch_quiet_idx ON recallwatch.batch (quiet_until) WHERE quiet_until IS NOT NULL;
+
+CREATE TABLE recallwatch.seen_schedule (
+    name    text NOT NULL,
+    rule    text NOT NULL,
+    seen_at timestamptz NOT NULL,
+    CONSTRAINT seen_schedule_pkey PRIMARY KEY (name, rule)
+);
 
 CREATE TABLE recallwatch.schedule_slot (
     schedule   text NOT NULL,
@@ -74,9 +87,11 @@ CREATE TABLE recallwatch.schedule_slot (
 
 DOWNGRADE = """
 DROP TABLE recallwatch.schedule_slot;
+DROP TABLE recallwatch.seen_schedule;
+ALTER TABLE recallwatch.batch DROP COLUMN quiet_until;
 DROP TABLE recallwatch.calibration;
 DROP TABLE recallwatch.exact_result;
-ALTER TABLE recallwatch.shard DROP COLUMN kind;
+ALTER TABLE recallwatch.shard DROP COLUMN kind, DROP COLUMN ef_search;
 ALTER TABLE recallwatch.run
     DROP COLUMN findings, DROP COLUMN cause, DROP COLUMN exact,
     DROP CONSTRAINT run_verdict_known,

@@ -14,7 +14,6 @@ from db.session import Database
 from pipeline.errors import UsageError
 from pipeline.types import AlertState
 from tests.integration.db.building import (
-    end_run,
     execute,
     fetch,
     import_set,
@@ -43,7 +42,7 @@ def add(
     db: Database, run_id: int, channels: Sequence[str] = ("team",), kind: str = "regressed"
 ) -> list[int]:
     with db.begin() as session:
-        return alerts.add(session, run_id, channels, kind, PAYLOAD)
+        return alerts.add(session, run_id, kind, dict.fromkeys(channels, PAYLOAD))
 
 
 def claim(db: Database, alert_id: int) -> Claimed | None:
@@ -197,14 +196,21 @@ def test_an_alert_that_was_tried_in_vain_for_a_day_is_failed_with_the_last_reaso
     assert age(db) == 1
 
     row = stored(db, alert)
-    assert (row.state, row.error) == ("failed", "429 from the server; given up after a day")
+    assert (row.state, row.error) == ("failed", "not delivered within a day: 429 from the server")
 
 
-def test_an_alert_that_no_worker_took_waits_for_one(db: Database, alert: int) -> None:
-    later(db, "created_at", 10 * alerts.GIVE_UP_AFTER)
-
+def test_an_alert_that_no_worker_took_within_a_day_is_failed_and_says_so(
+    db: Database, alert: int
+) -> None:
+    later(db, "created_at", alerts.GIVE_UP_AFTER - 60)
     assert age(db) == 0
-    assert claimed(db, alert).attempt == 1
+    later(db, "created_at", 61)
+
+    assert age(db) == 1
+
+    row = stored(db, alert)
+    assert (row.state, row.error) == ("failed", "not delivered within a day: no worker took it")
+    assert claim(db, alert) is None
 
 
 def test_due_are_those_that_wait_for_a_worker_oldest_first(db: Database, run: int) -> None:
@@ -230,8 +236,10 @@ def test_on_their_way_are_those_that_are_posted_or_about_to_be(db: Database, run
 
 
 def test_a_person_can_have_an_alert_go_out_again(db: Database, run: int) -> None:
-    for alert, state in zip(add(db, run, ["a", "b", "c"]), ENDED, strict=True):
+    ended = add(db, run, ["a", "b", "c"])
+    for alert, state in zip(ended, ENDED, strict=True):
         end(db, alert, state)
+    for alert in ended:
         later(db, "created_at", 10 * alerts.GIVE_UP_AFTER)
 
         resend(db, alert)
@@ -272,7 +280,15 @@ def test_the_newest_are_listed_first_and_counted_by_state(db: Database, run: int
 
     with db.begin() as session:
         assert [row.id for row in alerts.recent(session, limit=2)] == [ids[2], ids[1]]
-        assert alerts.counts(session) == {AlertState.PENDING: 2, AlertState.SENT: 1}
+        assert [row.id for row in alerts.recent(session, limit=2, state=AlertState.SENT)] == ids[:1]
+        assert alerts.counts(session, days=7) == {AlertState.PENDING: 2, AlertState.SENT: 1}
+    execute(
+        db,
+        "UPDATE recallwatch.alert SET created_at = now() - interval '8 days' WHERE id <> :id",
+        {"id": ids[1]},
+    )
+    with db.begin() as session:
+        assert alerts.counts(session, days=7) == {AlertState.PENDING: 1}
 
 
 @pytest.mark.usefixtures("alert")
@@ -287,64 +303,6 @@ def test_the_table_refuses_what_must_not_be(db: Database) -> None:
     ):
         with pytest.raises(IntegrityError, match=constraint):
             execute(db, f"UPDATE recallwatch.alert SET {change}")  # noqa: S608 - of this test
-
-
-def test_runs_in_a_row_are_those_since_another_verdict(db: Database) -> None:
-    for verdicts, expected in (
-        (["regressed"], 1),
-        (["ok", "regressed"], 1),
-        (["regressed", "regressed", "regressed"], 3),
-        (["regressed", "ok", "regressed", "regressed"], 2),
-        (["regressed", "unmeasured", "regressed"], 1),
-        (["unmeasured", "unmeasured"], 2),
-    ):
-        name = "-".join(verdicts)
-        import_set(db, questions(1), name)
-        *_, last = [end_run(db, start_run(db, set_name=name), verdict) for verdict in verdicts]
-
-        with db.begin() as session:
-            assert alerts.in_a_row(session, last, verdicts[-1]) == expected, verdicts
-
-
-@pytest.mark.usefixtures("run")
-def test_a_run_that_measured_something_else_neither_counts_nor_interrupts(db: Database) -> None:
-    end_run(db, start_run(db), "regressed")
-    for other in (
-        {"k": 10},
-        {"level": "document"},
-        {"strategy": "fulltext"},
-        {"convention": "rw-2"},
-        {"relevance_threshold": 2},
-    ):
-        add(db, end_run(db, start_run(db, other), "ok"))
-    last = end_run(db, start_run(db), "regressed")
-
-    with db.begin() as session:
-        assert alerts.in_a_row(session, last, "regressed") == 2
-        assert alerts.unrecovered(session, last) == []
-
-
-@pytest.mark.usefixtures("run")
-def test_what_was_told_as_bad_stays_so_until_its_recovery_is_told(db: Database) -> None:
-    def tell(verdict: str, *kinds: str) -> int:
-        run_id = end_run(db, start_run(db), verdict)
-        for kind in kinds:
-            add(db, run_id, ["team", "pager"], kind)
-        return run_id
-
-    def unrecovered() -> list[int]:
-        with db.begin() as session:
-            return [run.id for run in alerts.unrecovered(session, start_run(db))]
-
-    tell("regressed")
-    assert unrecovered() == []
-    fell = tell("regressed", "regressed")
-    tell("ok")
-    broke = tell("unmeasured", "unmeasured")
-    assert unrecovered() == [fell, broke]
-    tell("ok", "recovered")
-    assert unrecovered() == []
-    assert tell("regressed", "regressed") == unrecovered()[0]
 
 
 def test_alerts_go_with_their_run(db: Database, run: int, alert: int) -> None:

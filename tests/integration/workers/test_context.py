@@ -106,6 +106,8 @@ def test_retrievers_are_kept_by_what_their_runs_describe(ctx: Context, bell: Bel
 
     assert ctx.retriever(vector.settings, vector.corpus_fingerprint) is known
     assert ctx.retriever(fulltext.settings, vector.corpus_fingerprint) is not known
+    rebuilt = vector.corpus_fingerprint | {"index": None}
+    assert ctx.retriever(vector.settings, rebuilt) is known
     reloaded = vector.corpus_fingerprint | {"texts": "other"}
     assert ctx.retriever(vector.settings, reloaded) is not known
 

@@ -41,7 +41,7 @@ def missing(*lost: int) -> Iterator[ResultRow]:
 def judged(
     ctx: Context, name: str, rows: Iterable[ResultRow], **gate: Any  # noqa: ANN401 - any of the gate
 ) -> Run:  # fmt: skip
-    return finished(ctx, name, rows, **({"rule": "noise", "must_pass": False} | gate))
+    return finished(ctx, name, rows, None, **({"rule": "noise", "must_pass": False} | gate))
 
 
 def rules_of(run: Run) -> list[tuple[str, str]]:

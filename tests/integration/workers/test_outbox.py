@@ -1,21 +1,20 @@
 """Which finished run is told, to whom, and what: written with the verdict or not at all."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from db import baselines, runs
-from db.results import ResultRow
-from pipeline.alerts.message import Alert, Severity
-from pipeline.alerts.settings import AlertSettings, ChannelSettings, SlackSettings, WebhookSettings
+from pipeline.alerts.message import Alert, WiderSearch
+from pipeline.alerts.settings import AlertSettings, SlackSettings
 from pipeline.errors import CorpusError
 from pipeline.types import AlertKind, AlertState, Question
+from pipeline.verdict.compare import CategoryChange
+from pipeline.verdict.gate import Rule
 from tests.integration.db.building import (
     batch_of,
     execute,
-    failed,
     import_set,
     questions,
     run_of,
@@ -24,8 +23,21 @@ from tests.integration.db.building import (
     store_all,
 )
 from tests.integration.workers.conftest import Opener
-from tests.integration.workers.working import Bell, alerts_of, finish_runs, finished, values
+from tests.integration.workers.working import (
+    BROKEN,
+    Bell,
+    alerts_of,
+    finish_runs,
+    finished,
+    finished_as,
+    messages,
+    telling,
+    told,
+    values,
+)
+from tests.unit.pipeline.alerts.examples import EXACT
 from workers import embedding, evaluation, reducing
+from workers.composing import alert_of
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT
 from workers.embedding import embed
@@ -35,12 +47,7 @@ from workers.reducing import reduce
 from workers.sweeping import sweep
 
 NAME = "four"
-GOOD, FALLEN, WORSE, GONE = (1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 0.0), (1.0, 1.0, 0, 0), (0.0,) * 4
-BROKEN = "broken"
-
-
-def telling(**channels: ChannelSettings) -> AlertSettings:
-    return AlertSettings(channels=channels)
+GOOD, GONE = (1.0,) * 4, (0.0,) * 4
 
 
 @pytest.fixture
@@ -51,19 +58,8 @@ def ctx(open_context: Opener) -> Context:
     return context
 
 
-def rows_of(result: Sequence[float] | str) -> Iterator[ResultRow]:
-    """Yield the results of a run; those of a broken one are failures."""
-    if result == BROKEN:
-        return (failed(position, "the server is gone") for position in range(4))
-    return values(*map(float, result))
-
-
-def told(ctx: Context) -> list[tuple[int, str]]:
-    return [(alert.run_id, alert.kind) for alert in alerts_of(ctx)]
-
-
 def last_told(ctx: Context) -> Alert:
-    return Alert.from_json(alerts_of(ctx)[-1].payload)
+    return messages(ctx)[-1][1]
 
 
 def test_verdict_and_alert_are_there_together_or_not_at_all(
@@ -98,75 +94,12 @@ def test_where_no_channel_is_named_nothing_is_written(open_context: Opener, ctx:
     quiet = open_context(alerts=AlertSettings())
     finished(quiet, NAME, values(*GOOD))
     assert finished(quiet, NAME, values(*GONE)).verdict == "regressed"
-    assert finished(quiet, NAME, rows_of(BROKEN)).verdict == "unmeasured"
+    assert finished_as(quiet, NAME, BROKEN).verdict == "unmeasured"
 
     assert told(ctx) == []
     # What nobody was told of cannot recover.
     assert finished(ctx, NAME, values(*GOOD)).verdict == "improved"
     assert told(ctx) == []
-
-
-HISTORIES: list[tuple[list[Sequence[float] | str], dict[int, str]]] = [
-    ([GOOD, GOOD, GOOD], {}),
-    ([FALLEN, GOOD], {}),
-    ([GOOD, FALLEN, GOOD, GOOD], {1: "regressed", 2: "recovered"}),
-    # Being no worse than a fallen run is no recovery, and the way back may take several runs.
-    ([GOOD, FALLEN, FALLEN], {1: "regressed"}),
-    ([GOOD, WORSE, FALLEN, FALLEN], {1: "regressed"}),
-    ([GOOD, FALLEN, FALLEN, GOOD], {1: "regressed", 3: "recovered"}),
-    ([GOOD, FALLEN, WORSE, FALLEN, GOOD], {1: "regressed", 2: "regressed", 4: "recovered"}),
-    ([GOOD, BROKEN, GOOD, GOOD], {1: "unmeasured", 2: "recovered"}),
-    ([BROKEN, GOOD, GOOD], {0: "unmeasured", 2: "recovered"}),
-    ([GOOD, FALLEN, BROKEN, FALLEN], {1: "regressed", 2: "unmeasured"}),
-    ([GOOD, FALLEN, BROKEN, GOOD], {1: "regressed", 2: "unmeasured", 3: "recovered"}),
-]
-"""The results of a set's runs one after the other, and the kinds of alerts by the run's number."""
-
-
-@pytest.mark.usefixtures("bell")
-def test_what_is_told_of_a_history(ctx: Context) -> None:
-    for history, expected in HISTORIES:
-        name = str((history, expected))[:100]
-        import_set(ctx.database, questions(4), name)
-        before = len(told(ctx))
-
-        ids = [finished(ctx, name, rows_of(result)).id for result in history]
-
-        kinds = {ids.index(run_id): kind for run_id, kind in told(ctx)[before:]}
-        assert kinds == expected, history
-
-
-@pytest.mark.usefixtures("bell")
-def test_the_same_again_says_how_often(ctx: Context) -> None:
-    for result in (GOOD, FALLEN, WORSE, GONE, BROKEN, BROKEN):
-        finished(ctx, NAME, rows_of(result))
-        finished(ctx, NAME, values(*GOOD), {"strategy": "other"})
-
-    payloads = [Alert.from_json(alert.payload) for alert in alerts_of(ctx)]
-    assert [(alert.kind, alert.repeat) for alert in payloads] == [
-        ("regressed", 1), ("regressed", 2), ("regressed", 3), ("unmeasured", 1), ("unmeasured", 2)
-    ]  # fmt: skip
-    assert len({alert.idempotency_id for alert in payloads}) == 5
-
-
-@pytest.mark.usefixtures("bell")
-def test_each_channel_gets_the_kinds_and_severities_it_asked_for(open_context: Opener) -> None:
-    ctx = open_context(
-        alerts=telling(
-            all=SlackSettings(),
-            falls=WebhookSettings(url_env="HOOK", on=[AlertKind.REGRESSED]),
-            grave=SlackSettings(min_severity=Severity.CRITICAL),
-            faults=SlackSettings(min_severity=Severity.WARNING, on=[AlertKind.UNMEASURED]),
-        )
-    )
-    import_set(ctx.database, questions(4), NAME)
-    for result in (GOOD, FALLEN, BROKEN, GOOD):
-        finished(ctx, NAME, rows_of(result))
-
-    assert [(alert.kind, alert.channel) for alert in alerts_of(ctx)] == [
-        ("regressed", "all"), ("regressed", "falls"), ("regressed", "grave"),
-        ("unmeasured", "all"), ("unmeasured", "faults"), ("recovered", "all"),
-    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("bell")
@@ -193,11 +126,59 @@ def test_a_regression_names_figures_categories_and_the_live_keys_of_lost_questio
         change | {"interval": tuple(change["interval"])} for change in run.comparison["changes"]
     ]
     assert (alert.lost, alert.won, alert.shared, alert.n_scored, alert.size) == (1, 0, 2, 2, 2)
-    assert [(drop.name, drop.difference, drop.n) for drop in alert.categories] == [("lost", -1, 1)]
+    assert alert.categories == (CategoryChange("lost", "recall@5", -1, 1),)
     assert [(q.text, q.expected, q.rank) for q in alert.lost_questions] == [
         ("lost?", "live:0", None)
     ]
     assert alert.reasons == tuple(run.reasons or ())
+    assert [each.to_json() for each in alert.findings] == run.findings
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_regression_by_itself_is_shown_beside_the_last_run(ctx: Context) -> None:
+    asked = [replace(question, must_pass=True) for question in questions(4)]
+    import_set(ctx.database, asked, "must")
+    strict = {"must_pass": True, "max_drop": 1.0}
+    first = finished_as(ctx, "must", GOOD, **strict)
+    run = finished_as(ctx, "must", (1, 1, 1, 0), **strict)
+
+    alert = last_told(ctx)
+
+    assert (run.verdict, set(alert.rules)) == ("regressed", {Rule.MUST_PASS})
+    assert (alert.compared_to, alert.lost) == (first.id, 1)
+    assert [question.text for question in alert.lost_questions] == ["question 3"]
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_run_is_linked_to_where_the_settings_know_its_page(open_context: Opener) -> None:
+    page = "https://recallwatch.example.org/runs/{run}"
+    ctx = open_context(alerts=AlertSettings(channels={"team": SlackSettings()}, run_url=page))
+    import_set(ctx.database, questions(4), NAME)
+    run = finished_as(ctx, NAME, BROKEN)
+
+    assert last_told(ctx).link == f"https://recallwatch.example.org/runs/{run.id}"
+
+
+@pytest.mark.usefixtures("bell")
+def test_the_cause_and_what_exact_search_found_are_told(ctx: Context) -> None:
+    finished_as(ctx, NAME, GOOD)
+    run_id = start_run(ctx.database, set_name=NAME)
+    store_all(ctx.database, run_id, list(values(*GONE)))
+    assert reduce(ctx, run_id)
+    with ctx.database.begin() as session:
+        found = runs.get(session, run_id)
+        found.run.cause = "index"
+        found.run.comparison = {**(found.run.comparison or {}), "exact": EXACT.to_json()}
+        rungs = [{"ef_search": n, "loss": 1 / n, "ms": n / 10} for n in (20, 40, 80)]
+        found.run.exact = {"ef_search": {"questions": 4, "ladder": rungs, "suggested": 80}}
+
+        alert = alert_of(session, found, AlertKind.REGRESSED)
+        found.run.exact = {"ef_search": {"questions": 4, "ladder": rungs[:1], "suggested": None}}
+        no_advice = alert_of(session, found, AlertKind.REGRESSED)
+
+    assert (alert.cause, alert.exact) == ("index", EXACT)
+    assert alert.ef_search == WiderSearch(now=20, now_ms=2, wider=80, wider_ms=8, loss=1 / 80)
+    assert no_advice.ef_search is None
 
 
 @pytest.mark.usefixtures("bell")
@@ -244,17 +225,6 @@ def test_slow_drift_is_caught_by_the_pinned_baseline_and_told_with_its_figures(
     assert alert.changes[1].difference == pytest.approx(-0.15)
     assert [drop.difference for drop in alert.categories] == [pytest.approx(-0.15)]
     assert len(alert.lost_questions) == 4
-
-
-@pytest.mark.usefixtures("bell")
-def test_a_run_is_back_when_it_holds_against_what_was_fallen_from(ctx: Context) -> None:
-    first = finished(ctx, NAME, values(0.9, 0.9, 0.9, 0.9))
-    with ctx.database.begin() as session:
-        baselines.pin(session, runs.get(session, first.id), by=None)
-    verdicts = [finished(ctx, NAME, values(*[mean] * 4)).verdict for mean in (0.885, 0.87, 0.885)]
-
-    assert verdicts == ["ok", "regressed", "ok"]
-    assert [kind for _, kind in told(ctx)] == ["regressed", "recovered"]
 
 
 def _refuse(*_: object) -> None:
@@ -306,7 +276,8 @@ def assert_told_as_failed(ctx: Context, bell: Bell, run_id: int, reason: str) ->
     assert run_of(ctx.database, run_id).status == "failed"
 
 
-def test_a_whole_batch_is_told_of_strategy_by_strategy(ctx: Context, bell: Bell) -> None:
+def test_a_whole_batch_is_told_of_strategy_by_strategy(open_context: Opener, bell: Bell) -> None:
+    ctx = open_context(alerts=telling(team=SlackSettings(on=[AlertKind.REGRESSED])))
     finish_runs(ctx, bell, "fulltext", "vector")
     execute(ctx.database, "UPDATE recallwatch_corpus.chunks SET content = 'x'")
     again = finish_runs(ctx, bell, "fulltext", "vector")

@@ -7,7 +7,9 @@ from typing import Any
 from db import alerts, results, runs
 from db.models import Alert, Run
 from db.results import ResultRow
-from tests.integration.db.building import GATE, scored, start_run, store_all
+from pipeline.alerts.message import Alert as AlertMessage
+from pipeline.alerts.settings import AlertSettings, ChannelSettings
+from tests.integration.db.building import GATE, failed, scored, start_run, store_all
 from workers.alerting import deliver
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT, EMBED_SHARD, EVALUATE_SHARD, REDUCE_RUN
@@ -21,7 +23,7 @@ DIMENSIONS = 64
 
 NOWHERE = "unix:///nowhere/redis.sock?db=0"
 
-Message = tuple[str, tuple[int, ...]]
+Rung = tuple[str, tuple[int, ...]]
 
 TASKS: Mapping[str, Callable[..., object]] = {
     EMBED_SHARD: embed,
@@ -35,12 +37,14 @@ class Bell:
     """The messages that were rung and not worked on yet, in order: task and arguments."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[Rung] = []
+        self.queues: list[str] = []
 
-    def ring(self, task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:  # noqa: ARG002 - _ring's signature
+    def ring(self, task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:
         self.messages += [(task, tuple(arguments)) for arguments in messages]
+        self.queues.append(queue)
 
-    def take(self) -> list[Message]:
+    def take(self) -> list[Rung]:
         taken, self.messages = self.messages, []
         return taken
 
@@ -92,7 +96,7 @@ def finished(
     name: str,
     rows: Iterable[ResultRow],
     changes: Mapping[str, Any] | None = None,
-    **gate: float,
+    **gate: Any,  # noqa: ANN401 - fields of Gate
 ) -> Run:
     """Run a set with these results and reduce it; `changes` are of the plan, `gate` of the gate."""
     plan = {"gate": asdict(GATE) | gate, **(changes or {})}
@@ -112,3 +116,30 @@ def alerts_of(ctx: Context) -> list[Alert]:
     """Return the outbox, in order."""
     with ctx.database.begin() as session:
         return list(alerts.recent(session, limit=1000))[::-1]
+
+
+BROKEN = "broken"
+"""The result of a run whose every question fails."""
+
+
+def finished_as(
+    ctx: Context, name: str, result: Sequence[float] | str, **gate: Any  # noqa: ANN401 - of Gate
+) -> Run:  # fmt: skip
+    """Run a set whose questions score these values, or all fail, and reduce it."""
+    if result == BROKEN:
+        return finished(ctx, name, (failed(p, "the server is gone") for p in range(4)), **gate)
+    return finished(ctx, name, values(*map(float, result)), **gate)
+
+
+def telling(**channels: ChannelSettings) -> AlertSettings:
+    return AlertSettings(channels=channels)
+
+
+def told(ctx: Context) -> list[tuple[int, str]]:
+    """Return the runs that alerts were written of, and their kinds, in order."""
+    return [(alert.run_id, alert.kind) for alert in alerts_of(ctx)]
+
+
+def messages(ctx: Context) -> list[tuple[str, AlertMessage]]:
+    """Return each alert's channel and what it is to say, in order."""
+    return [(alert.channel, AlertMessage.from_json(alert.payload)) for alert in alerts_of(ctx)]

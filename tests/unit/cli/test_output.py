@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -160,10 +161,20 @@ def test_progress_is_silent_off_a_terminal(capsys: pytest.CaptureFixture[str]) -
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_progress_shows_on_standard_error_of_a_terminal(
+def test_progress_is_silent_in_a_log_that_shows_colours(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress("evaluating", 10) as bar:
+        bar.move_to(10)
+    assert make_console(stderr=True).is_terminal
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_shows_on_standard_error_of_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with progress("[questions]\x1b[2J", 10) as bar:
         bar.advance(3)

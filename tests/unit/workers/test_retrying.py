@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import TransientError
-from workers.retrying import LONGEST, wait_before_retry
+from workers.retrying import LONGEST, wait_before_posting, wait_before_retry
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,16 @@ def test_no_wait_of_ours_shrinks_or_is_longer_than_the_longest(attempt: int) -> 
     )
 
     assert 0 < this <= following <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("asked", "attempt", "seconds"),
+    [
+        *[(None, 1, 60), (None, 2, 120), (None, 3, 240), (None, 6, 1920), (None, 7, 3600)],
+        *[(None, 32_767, 3600), (30.0, 1, 60), (90.0, 1, 90), (86_400.0, 7, 86_400)],
+    ],
+)
+def test_an_alert_waits_from_a_minute_to_an_hour_or_as_long_as_was_asked(
+    asked: float | None, attempt: int, seconds: float
+) -> None:
+    assert wait_before_posting(asked, attempt=attempt) == seconds

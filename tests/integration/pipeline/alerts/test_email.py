@@ -42,7 +42,7 @@ def test_one_mail_goes_to_all_recipients() -> None:
 
 def test_lines_that_begin_with_a_full_stop_arrive_as_they_are() -> None:
     with SMTPServer() as server:
-        plain(server.port).deliver(regressed(reasons=("..", ". a"), reproduce="."))
+        plain(server.port).deliver(regressed(findings=(), reasons=("..", ". a"), reproduce="."))
 
     body = server.mails[0].message().get_body(("plain",))
     assert body is not None

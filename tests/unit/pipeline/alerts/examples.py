@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.alerts.message import Alert, LostQuestion, Severity
+from pipeline.alerts.message import Alert, LostQuestion, Severity, WiderSearch
 from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import CategoryChange, Change, ExactComparison
 from pipeline.verdict.gate import Cause, Finding, Rule
@@ -67,7 +67,7 @@ REGRESSED: dict[str, Any] = {
     "n_scored": 410,
     "size": 420,
     "exact": EXACT,
-    "ef_search": "ef_search 120 would bring the index loss under a point",
+    "ef_search": WiderSearch(now=40, now_ms=0.84, wider=160, wider_ms=2.1, loss=0.008),
     "categories": (
         CategoryChange("billing", "recall@5", -0.25, 40),
         CategoryChange("login", "recall@5", -0.05, 1),
@@ -164,7 +164,15 @@ any_alert = st.builds(
     cause=st.none() | st.sampled_from(Cause),
     findings=st.lists(any_finding, max_size=8).map(tuple),
     exact=st.none() | any_exact,
-    ef_search=st.none() | any_text,
+    ef_search=st.none()
+    | st.builds(
+        WiderSearch,
+        now=st.integers(1, 1000),
+        now_ms=figures,
+        wider=st.integers(1, 1000),
+        wider_ms=figures,
+        loss=figures,
+    ),
     reasons=st.lists(any_text, max_size=8).map(tuple),
     changes=st.lists(any_change, max_size=30).map(tuple),
     lost=st.integers(0),

@@ -12,20 +12,21 @@ from pipeline.alerts.compose import (
     about_run,
     eval_command,
 )
-from pipeline.alerts.message import LostQuestion, Severity
+from pipeline.alerts.message import LostQuestion, Severity, WiderSearch
 from pipeline.types import AlertKind, Level, Verdict
 from pipeline.verdict.compare import CategoryChange, Change, Comparison, Pairing
 from pipeline.verdict.gate import Cause, Finding, Rule
 from tests.unit.pipeline.alerts.examples import EXACT
 
 OCCASION = Occasion("run-41-regressed", "2026-03-02T06:00:00+00:00", link="https://e.org/runs/41")
+WIDER = WiderSearch(now=40, now_ms=1.0, wider=80, wider_ms=2.0, loss=0.001)
 CHANGE = Change("recall@5", current=0.5, previous=0.75)
 
 
 def compared(**other: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of Comparison
     pairing = Pairing(shared=8, new=1, changed=0, gone=0, relived=0, unscored=1)
-    values = {"corpus": ["vectors changed"], "exact": EXACT, "setup": ["k 5 -> 6"]} | other
-    return Comparison(38, pairing, [CHANGE], lost=3, won=1, **values).to_json()
+    values: dict[str, Any] = {"corpus": ["vectors changed"], "setup": ["k 5 -> 6"], **other}
+    return Comparison(38, pairing, [CHANGE], lost=3, won=1, exact=EXACT, **values).to_json()
 
 
 def fell(rule: Rule, text: str = "it fell") -> Finding:
@@ -49,7 +50,7 @@ def run(
         size=10,
         findings=findings,
         cause=Cause.INDEX,
-        ef_search="raise it",
+        ef_search=WIDER,
         git_sha="abc",
     )
 
@@ -66,7 +67,7 @@ def test_an_alert_holds_what_the_run_and_its_comparison_say() -> None:
     assert (alert.changes, alert.corpus) == ((CHANGE,), ("vectors changed",))
     assert (alert.lost, alert.won, alert.shared, alert.n_scored, alert.size) == (3, 1, 8, 9, 10)
     assert (alert.link, alert.repeat, alert.git_sha) == ("https://e.org/runs/41", 1, "abc")
-    assert (alert.cause, alert.exact, alert.ef_search) == (Cause.INDEX, EXACT, "raise it")
+    assert (alert.cause, alert.exact, alert.ef_search) == (Cause.INDEX, EXACT, WIDER)
     assert (alert.findings, alert.setup) == (summary.findings, ("k 5 -> 6",))
 
 

@@ -179,7 +179,8 @@ def test_the_whole_message() -> None:
                 "the index: texts and vectors find what they found, the index misses more of it",
                 "exact search: recall@5 0.9410 -&gt; 0.9400 (-0.0010), over 400 questions",
                 "index loss: 3.1 -&gt; 6.0 points of recall (+2.9)",
-                "ef_search 120 would bring the index loss under a point",
+                "ef_search 160 would bring the index loss under a point"
+                " (2.1 ms a question, now 0.8)",
             ),
             section(
                 "How sure:",

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from pipeline.alerts import wording
+from pipeline.alerts.message import WiderSearch
 from pipeline.types import AlertKind, Verdict
 from pipeline.verdict.compare import Change, ExactComparison
 from pipeline.verdict.gate import Cause, Finding, Rule
-from tests.unit.pipeline.alerts.examples import EXACT, regressed, stale
+from tests.unit.pipeline.alerts.examples import BLIND, EXACT, NOISE, regressed, stale
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,25 @@ def test_the_summary_names_the_worst_change_at_k() -> None:
     )
 
 
+def test_what_is_no_quality_is_neither_shown_nor_the_worst() -> None:
+    changes = (
+        Change("duplicates@5", current=0.0, previous=0.5),
+        Change("judged@5", current=0.1, previous=0.9),
+        Change("map@5", current=0.5, previous=0.6),
+    )
+
+    assert wording.changes_at_k(regressed(changes=changes)) == [changes[2]]
+
+
+def test_the_plain_rule_is_told_once_where_it_did_not_decide() -> None:
+    plain = replace(BLIND, rule=Rule.THRESHOLD, figures={"max_drop": 0.02})
+    fell = replace(plain, verdict=Verdict.REGRESSED, text="recall@5 fell")
+    alert = regressed(findings=(NOISE, fell, replace(fell, text="ndcg@5 fell")))
+
+    assert wording._beside(alert) == ["the plain rule (max_drop 0.02) says regressed"]
+    assert wording._beside(regressed(findings=(replace(fell, counts=True),))) == []
+
+
 def test_without_a_metric_at_k_all_changes_are_shown() -> None:
     change = Change("best_score", current=0.5, previous=0.4)
 
@@ -74,7 +96,7 @@ def test_every_paragraph_of_a_full_message() -> None:
             "the index: texts and vectors find what they found, the index misses more of it",
             "exact search: recall@5 0.9410 -> 0.9400 (-0.0010), over 400 questions",
             "index loss: 3.1 -> 6.0 points of recall (+2.9)",
-            "ef_search 120 would bring the index loss under a point",
+            "ef_search 160 would bring the index loss under a point (2.1 ms a question, now 0.8)",
         ],
         "How sure": [
             INTERVAL,
@@ -135,6 +157,15 @@ def test_what_exact_search_found_is_said_without_a_cause_too() -> None:
         "index loss",
     ]
     assert wording._origin(regressed(cause=None, ef_search=None, exact=None)) == []
+
+
+def test_a_wider_search_that_is_not_enough_is_no_advice() -> None:
+    search = WiderSearch(now=40, now_ms=0.84, wider=1000, wider_ms=9.96, loss=0.0123)
+
+    assert wording._origin(regressed(ef_search=search))[-1] == (
+        "ef_search 1000 still loses 1.2 points (10.0 ms a question, now 0.8): rebuild the index"
+        " with a larger m or ef_construction"
+    )
 
 
 def test_a_run_that_was_not_compared_says_why_and_how_much_of_it_there_is() -> None:

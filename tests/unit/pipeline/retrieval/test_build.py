@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import PermanentError, UsageError
-from pipeline.retrieval.build import needs_vectors, parse_snapshot, snapshot
+from pipeline.retrieval.build import arms_of, needs_vectors, parse_snapshot, snapshot
 from pipeline.settings import BUILT_IN, FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
 
 VECTORS = st.builds(
@@ -69,3 +69,9 @@ def test_settings_of_another_version_are_refused_naming_the_place() -> None:
     stored = snapshot("vector", BUILT_IN) | {"quantizer": 8}
     with pytest.raises(PermanentError, match=r"strategy 'vector' .* vector[.]quantizer: "):
         parse_snapshot(stored)
+
+
+def test_the_arms_of_a_strategy_are_the_searches_it_makes() -> None:
+    strategies = {**BUILT_IN, "both": HybridStrategy(arms={"vector": 1.0, "fulltext": 2.0})}
+    assert arms_of(snapshot("vector", strategies)) == [VectorStrategy()]
+    assert arms_of(snapshot("both", strategies)) == [VectorStrategy(), FulltextStrategy()]

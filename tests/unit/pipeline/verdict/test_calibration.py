@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pipeline.verdict.calibration import (
     Conditions,
     Figures,
+    Floats,
     applies,
     figures,
     staleness,
@@ -35,7 +37,7 @@ rounds_of_recalls = st.integers(1, 12).flatmap(
 )
 
 
-def as_round(recalls: list[float | None]) -> Any:
+def as_round(recalls: Sequence[float | None]) -> Floats:
     rows = [(np.nan, np.nan) if r is None else (float(r > 0), r) for r in recalls]
     return np.array(rows, dtype=np.float64)
 
@@ -88,7 +90,7 @@ def test_differences_are_those_of_rounds_that_follow_each_other(
 
 
 def test_the_largest_net_is_looked_for_between_all_rounds() -> None:
-    """A slow slide of one question a round nets two after three rounds, though never more a pair."""
+    """A slide of one question a round nets two over three rounds, though one in each pair."""
     slide = [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
 
     assert figures(METRICS, [as_round(recalls) for recalls in slide]).largest_net == 2
@@ -123,12 +125,20 @@ def test_a_million_questions_are_counted() -> None:
 
 def test_the_noise_rule_gets_rate_net_and_differences() -> None:
     differences = {"hit@5": [(-1.0, 2), (0.0, 397), (1.0, 1)]}
-    found = Figures(n=100, pairs=4, flips=3, largest_net=2, differences=differences)
+    found = Figures(
+        n=100, pairs=4, flips=3, largest_net=2, differences=differences,
+        totals={"hit@5": [60.0, 62.0, 61.0, 61.0, 60.0]},
+    )  # fmt: skip
 
     estimate = found.estimate(["golden set changed"])
 
     assert (estimate.source, estimate.flip_rate) == (Source.CALIBRATED, 4 / 800)
-    assert (estimate.largest_net, estimate.notes) == (2, ["golden set changed"])
+    assert (estimate.largest_net("hit@5"), estimate.notes) == (2, ["golden set changed"])
+    deviation = estimate.deviation("hit@5", 200)
+    assert deviation is not None
+    sample = np.std([60, 62, 61, 61, 60], ddof=1)
+    assert deviation.questions == pytest.approx(2 * np.sqrt(2) * sample)
+    assert deviation.rounds == 5
     assert estimate.differences["hit@5"].values.tolist() == [-1, 0, 1]
     assert estimate.differences["hit@5"].counts.tolist() == [2, 397, 1]
 
@@ -136,10 +146,10 @@ def test_the_noise_rule_gets_rate_net_and_differences() -> None:
 VECTOR = {"name": "vector", "kind": "vector", "ef_search": 40, "exact": False}
 EXACT = VECTOR | {"exact": True}
 FULLTEXT = {"name": "fulltext", "kind": "fulltext", "rank": "ts_rank"}
-HYBRID = {"name": "hybrid", "kind": "hybrid",
-          "arms": {"vector": VECTOR | {"weight": 1.0}, "fulltext": FULLTEXT | {"weight": 1.0}}}  # fmt: skip
-INDEX = {"name": "i", "method": "hnsw", "file": "1",
-         "definition": "CREATE INDEX i ON public.docs USING hnsw (embedding vector_cosine_ops)"}  # fmt: skip
+ARMS = {"vector": VECTOR | {"weight": 1.0}, "fulltext": FULLTEXT | {"weight": 1.0}}
+HYBRID = {"name": "hybrid", "kind": "hybrid", "arms": ARMS}
+CREATED = "CREATE INDEX {} ON public.docs USING hnsw (embedding vector_cosine_ops)"
+INDEX = {"name": "i", "method": "hnsw", "file": "1", "definition": CREATED.format("i")}
 EMBEDDING = {"provider": "local", "model": "", "dimensions": 64, "base_url": None, "timeout": 30.0}
 
 
@@ -169,9 +179,8 @@ def measured(
 
 
 REBUILT = INDEX | {"file": "2"}
-WIDER = INDEX | {"definition": f"{INDEX['definition']} WITH (m='32')"}
-RENAMED = {"name": "j", "method": "hnsw", "file": "3",
-           "definition": "CREATE INDEX j ON public.docs USING hnsw (embedding vector_cosine_ops)"}  # fmt: skip
+WIDER = INDEX | {"definition": CREATED.format("i") + " WITH (m='32')"}
+RENAMED = {"name": "j", "method": "hnsw", "file": "3", "definition": CREATED.format("j")}
 
 
 @pytest.mark.parametrize("strategy", [VECTOR, EXACT, FULLTEXT, HYBRID])
@@ -181,7 +190,7 @@ def test_what_measured_the_same_thing_applies_and_is_fresh(
 ) -> None:
     same = measured(strategy)
 
-    assert applies(same, same, same, reindexed=reindexed)
+    assert applies(same, same, same.corpus, reindexed=reindexed)
     assert staleness(same, same) == []
 
 
@@ -201,21 +210,21 @@ def test_what_measured_the_same_thing_applies_and_is_fresh(
     ],
 )
 def test_other_settings_do_not_apply_and_are_named(run: Conditions, said: str) -> None:
-    assert not applies(measured(), run, run, reindexed=True)
+    assert not applies(measured(), run, run.corpus, reindexed=True)
     assert staleness(measured(), run) == [said]
 
 
 @pytest.mark.parametrize(
-    ("run", "reindexed"),
+    "run",
     [
-        (measured(embedding={"timeout": 5.0}), True),
-        (measured(table={"staging": True}), True),
-        (measured(index=REBUILT), True),
-        (measured(index=RENAMED), True),
+        measured(embedding={"timeout": 5.0}),
+        measured(table={"staging": True}),
+        measured(index=REBUILT),
+        measured(index=RENAMED),
     ],
 )
-def test_what_decides_no_ranking_changes_nothing(run: Conditions, reindexed: bool) -> None:
-    assert applies(measured(), run, measured(), reindexed=reindexed)
+def test_what_decides_no_ranking_changes_nothing(run: Conditions) -> None:
+    assert applies(measured(), run, measured().corpus, reindexed=True)
     assert staleness(measured(), run) == []
 
 
@@ -223,22 +232,22 @@ def test_what_decides_no_ranking_changes_nothing(run: Conditions, reindexed: boo
 def test_a_calibration_without_rebuilds_tells_nothing_across_one(strategy: dict[str, Any]) -> None:
     before, after = measured(strategy), measured(strategy, index=REBUILT)
 
-    assert not applies(before, after, before, reindexed=False)
-    assert applies(before, after, before, reindexed=True)
-    assert applies(before, after, after, reindexed=False)
+    assert not applies(before, after, before.corpus, reindexed=False)
+    assert applies(before, after, before.corpus, reindexed=True)
+    assert applies(before, after, after.corpus, reindexed=False)
 
 
 @pytest.mark.parametrize("strategy", [EXACT, FULLTEXT])
 def test_a_rebuild_is_nothing_to_a_strategy_without_an_index(strategy: dict[str, Any]) -> None:
     before, after = measured(strategy), measured(strategy, index=None)
 
-    assert applies(before, after, before, reindexed=False)
+    assert applies(before, after, before.corpus, reindexed=False)
 
 
 def test_another_model_is_nothing_to_full_text_search() -> None:
     run = measured(FULLTEXT, embedding={"model": "m"})
 
-    assert applies(measured(FULLTEXT), run, run, reindexed=False)
+    assert applies(measured(FULLTEXT), run, run.corpus, reindexed=False)
 
 
 @pytest.mark.parametrize(
@@ -251,14 +260,14 @@ def test_a_corpus_of_another_size_by_a_fifth_makes_it_stale_but_not_useless(
 
     said = [f"corpus had 1,000 chunks, now {chunks:,}"] if stale else []
     assert staleness(measured(), run) == said
-    assert applies(measured(), run, run, reindexed=True)
+    assert applies(measured(), run, run.corpus, reindexed=True)
 
 
 def test_another_golden_version_makes_it_stale_but_not_useless() -> None:
     run = measured(version=2)
 
     assert staleness(measured(), run) == ["golden set changed"]
-    assert applies(measured(), run, run, reindexed=True)
+    assert applies(measured(), run, run.corpus, reindexed=True)
 
 
 @pytest.mark.parametrize(
@@ -274,14 +283,16 @@ def test_another_golden_version_makes_it_stale_but_not_useless() -> None:
 def test_an_index_is_untouched_where_neither_it_nor_a_vector_was_written(
     now: Conditions, same: bool
 ) -> None:
-    assert untouched(now, measured()) is same
+    assert untouched(now.corpus, measured().corpus) is same
 
 
 def test_vectors_that_were_hashed_in_neither_run_are_not_known_to_be_untouched() -> None:
-    assert not untouched(measured(vectors=None), measured(vectors=None))
+    unread = measured(vectors=None).corpus
+
+    assert not untouched(unread, unread)
 
 
 def test_runs_from_before_the_index_was_recorded_are_of_an_unknown_index() -> None:
     old = replace(measured(), corpus={"chunks": 1000, "vectors": "v"})
 
-    assert not applies(measured(), old, old, reindexed=True)
+    assert not applies(measured(), old, old.corpus, reindexed=True)

@@ -143,6 +143,43 @@ def test_a_part_that_the_reference_did_not_hash_is_not_spoken_of() -> None:
     assert corpus_changes(corpus(), corpus(texts=None)) == ["vectors unchanged"]
 
 
+BY_COSINE = "hnsw (v vector_cosine_ops)"
+
+
+def index(file: str = "1", options: str = "") -> dict[str, str]:
+    statement = f"CREATE INDEX i ON docs USING {BY_COSINE}{options}"
+    return {"name": "i", "method": "hnsw", "definition": statement, "file": file}
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "said"),
+    [
+        (index(), index(), []),
+        (None, None, []),
+        (index(file="2"), index(), ["index rebuilt"]),
+        (index(), None, ["index i created"]),
+        (None, index(), ["index i dropped"]),
+        (
+            index(file="2", options=" WITH (m='32')"),
+            index(),
+            [f"index options changed: {BY_COSINE} -> {BY_COSINE} WITH (m='32')"],
+        ),
+    ],
+)
+def test_what_became_of_the_vector_index_is_said(
+    now: dict[str, str] | None, before: dict[str, str] | None, said: list[str]
+) -> None:
+    unread = {"texts": None, "vectors": None}
+
+    assert corpus_changes(corpus(**unread, index=now), corpus(**unread, index=before)) == said
+
+
+def test_an_index_that_an_old_run_did_not_record_is_not_spoken_of() -> None:
+    unread = {"texts": None, "vectors": None}
+
+    assert corpus_changes(corpus(**unread, index=index()), corpus(**unread)) == []
+
+
 def test_settings_that_differ_are_named_with_both_values() -> None:
     before = {"strategy": {"kind": "vector", "ef_search": 40}, "embedding_model": "a"}
     now = {"strategy": {"kind": "vector", "ef_search": 20, "exact": True}, "embedding_model": "b"}

@@ -1,10 +1,13 @@
 """The noise rule against sums of SciPy's binomials, and what stands beside it."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binom
 
 from pipeline.types import Verdict
@@ -21,8 +24,11 @@ NOISE = gate(rule="noise")
 STILL = (Change("recall@5", 0.8, 0.8), Change("ndcg@5", 0.8, 0.8))
 
 
-def known(rate: float, largest_net: int = 0) -> NoiseEstimate:
-    return NoiseEstimate(source=Source.CALIBRATED, flip_rate=rate, largest_net=largest_net)
+def known(rate: float, *totals: int) -> NoiseEstimate:
+    """Return what A/A pairs of 200 questions showed, and how many hits their rounds had."""
+    return NoiseEstimate(
+        source=Source.CALIBRATED, flip_rate=rate, measured=200, totals={"hit@5": totals}
+    )
 
 
 def moved(lost: int, won: int, n: int = 200, **more: object) -> Comparison:
@@ -89,18 +95,42 @@ def test_without_an_index_four_net_lost_questions_are_a_regression(
 
 
 def test_the_largest_net_loss_of_unchanged_systems_is_never_an_alarm() -> None:
-    calm = judged(moved(9, 0), known(0.002, largest_net=9))
+    rounds = (150, *[154] * 12, 159)
+    calm = judged(moved(9, 0), known(0.002, *rounds))
 
     assert calm.verdict == Verdict.WATCH
-    assert judged(moved(10, 0), known(0.002, largest_net=9)).verdict == Verdict.REGRESSED
+    assert judged(moved(10, 0), known(0.002, *rounds)).verdict == Verdict.REGRESSED
     assert "10 would be" in one(calm, Rule.NOISE).text
+
+
+def test_rounds_that_differ_as_a_whole_ask_for_what_students_t_does() -> None:
+    totals = (150, 156, 147, 153, 159)
+    deviation = float(np.sqrt(2) * np.std(totals, ddof=1))
+    least = int(stats.t.isf(0.001, 4) * deviation) + 1
+
+    found = answer(200, 30, known(0.01, *totals), 0.001, "hit@5")
+
+    assert found.needed == least
+    assert found.p == pytest.approx(stats.t.sf(30 / deviation, 4))
+    twice = answer(400, 30, known(0.01, *totals), 0.001, "hit@5")
+    assert twice.needed == int(stats.t.isf(0.001, 4) * deviation * 2) + 1
 
 
 @pytest.mark.parametrize(("missed", "n", "rate"), [(0, 100, 0.01), (9, 100, 0.1), (99, 100, 0.5)])
 def test_the_index_loss_bounds_the_flip_rate(missed: int, n: int, rate: float) -> None:
-    found = estimate.from_index_loss(missed, n)
+    found = estimate.from_index_loss(missed, n, 0.0)
 
     assert (found.source, found.flip_rate) == (Source.INDEX_LOSS, rate)
+
+
+def test_the_index_loss_bounds_what_whole_builds_lose_too() -> None:
+    found = answer(1000, 0, estimate.from_index_loss(59, 1000, 0.04), 0.001)
+    alone = answer(1000, 0, known(0.06), 0.001)
+
+    deviation = np.sqrt(2 * 1000 * 0.06 + 2 * (0.25 * 0.04 * 1000) ** 2)
+    assert found.needed == int(stats.norm.isf(0.001) * deviation) + 1
+    assert alone.needed is not None
+    assert found.needed > alone.needed
 
 
 def test_without_any_estimate_the_plain_rule_decides_and_it_is_said() -> None:
@@ -211,7 +241,7 @@ def test_a_graded_outcome_of_whole_questions_answers_as_the_exact_rule(rate: flo
     n = 300
     flips = round(rate * 200_000)
     noise = Differences.of([-1.0, 0.0, 1.0], [flips, 200_000 - 2 * flips, flips])
-    graded = answer(n, 8, known(rate), 0.001, noise)
+    graded = answer(n, 8, replace(known(rate), differences={"ndcg@5": noise}), 0.001, "ndcg@5")
     exact = answer(n, 8, known(rate), 0.001)
 
     assert exact.needed is not None
@@ -224,7 +254,7 @@ def test_a_graded_outcome_of_whole_questions_answers_as_the_exact_rule(rate: flo
 def test_the_same_two_runs_always_get_the_same_figures() -> None:
     rules = gate(rule="noise", outcome="ndcg@5")
     noise = NoiseEstimate(
-        source=Source.CALIBRATED, flip_rate=0.01,
+        source=Source.CALIBRATED, flip_rate=0.01, measured=450, totals={"ndcg@5": (300.5, 299.25)},
         differences={"ndcg@5": Differences.of([-0.3, 0.0, 0.2], [5, 900, 6])},
     )  # fmt: skip
     compared = comparison(Change("recall@5", 0.8, 0.8), Change("ndcg@5", 0.79, 0.8), shared=500)

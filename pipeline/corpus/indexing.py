@@ -1,0 +1,108 @@
+"""The index that serves cosine searches: which it is, and how it is built anew."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.managed import build_index, build_memory
+from pipeline.corpus.table import CorpusTable
+
+SERVES_COSINE = sql.SQL("""
+    am.amname IN ('hnsw', 'ivfflat') AND o.opcname = 'vector_cosine_ops'
+    AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+    AND i.indkey[0] = (SELECT attnum FROM pg_attribute
+                       WHERE attrelid = i.indrelid AND attname = %(embedding)s)""")
+"""Whether an index (`i` in pg_index, `am` its method, `o` its operator class) serves searches by
+cosine distance over all of the embeddings, whose column is the parameter `embedding`."""
+
+# The index of a partitioned table has no file: those of its partitions have.
+_LEAVES = sql.SQL("""(
+    SELECT relid::oid AS oid FROM pg_partition_tree({index}) WHERE isleaf
+    UNION SELECT oid FROM pg_class WHERE oid = {index} AND relkind = 'i')""")
+
+# A view is searched by the indexes of the tables that it reads.
+_VECTOR_INDEX = sql.SQL("""
+    WITH RECURSIVE source AS (
+        SELECT to_regclass(%(relation)s)::oid AS oid
+        UNION SELECT d.refobjid FROM source
+        JOIN pg_class view ON view.oid = source.oid AND view.relkind = 'v'
+        JOIN pg_rewrite r ON r.ev_class = view.oid
+        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+            AND d.refclassid = 'pg_class'::regclass)
+    SELECT c.oid, c.relname, am.amname, pg_get_indexdef(c.oid),
+        (SELECT string_agg(pg_relation_filenode(leaf.oid)::text, ' ' ORDER BY leaf.oid)
+         FROM {leaves} AS leaf)
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
+    WHERE i.indrelid IN (SELECT oid FROM source) AND {serves_cosine} ORDER BY c.relname LIMIT 1
+""").format(leaves=_LEAVES.format(index=sql.SQL("c.oid")), serves_cosine=SERVES_COSINE)
+
+_LEAF_NAMES = sql.SQL("""
+    SELECT n.nspname, c.relname FROM {leaves} AS leaf
+    JOIN pg_class c ON c.oid = leaf.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    ORDER BY leaf.oid
+""").format(leaves=_LEAVES.format(index=sql.SQL("%(index)s")))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndex:
+    """An approximate index that serves searches by cosine distance.
+
+    `definition` is the statement that would create it. `file` names what is on the server's disk:
+    the same name, the same graph or lists, with what was inserted since; each rebuild gives
+    another. Several files, of a partitioned table, are separated by spaces.
+    """
+
+    oid: int
+    name: str
+    method: str
+    definition: str
+    file: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a run's record keeps of the index."""
+        return {
+            "name": self.name,
+            "method": self.method,
+            "definition": self.definition,
+            "file": self.file,
+        }
+
+
+@corpus_errors("look for the corpus's vector index")
+def vector_index(conn: psycopg.Connection[Any], table: CorpusTable) -> VectorIndex | None:
+    """Return the index that serves cosine searches; of several, the first by name.
+
+    That of a table behind a view counts, where the view leaves the embedding's name as it is. An
+    index of some of the rows, or of single partitions, does not.
+    """
+    names = {
+        "relation": table.relation.as_string(conn),
+        "embedding": table.columns["embedding"],
+    }
+    row = conn.execute(_VECTOR_INDEX, names).fetchone()
+    return None if row is None else VectorIndex(*row)
+
+
+@corpus_errors("rebuild the vector index")
+def rebuild(conn: psycopg.Connection[Any], table: CorpusTable, index: VectorIndex) -> None:
+    """Build the index anew from the table's vectors, as it was first built.
+
+    Not CONCURRENTLY: that keeps two indexes on disk, waits for every open transaction and leaves
+    an invalid index behind where it fails; on a copy made to experiment nobody minds waiting.
+    Searches that need the index, and writers of the table, wait until it is done. Raises
+    CorpusError where the role does not own the index.
+    """
+    memory = build_memory(conn, table.relation, table.column("embedding"), table.dimensions or 0)
+    for leaf in _leaves(conn, index):
+        build_index(conn, sql.SQL("REINDEX INDEX {}").format(leaf), memory)
+
+
+def _leaves(conn: psycopg.Connection[Any], index: VectorIndex) -> Iterator[sql.Identifier]:
+    """Yield the indexes that have files, qualified: of those REINDEX runs in a transaction."""
+    for schema, name in conn.execute(_LEAF_NAMES, {"index": index.oid}).fetchall():
+        yield sql.Identifier(schema, name)

@@ -1,0 +1,106 @@
+"""The nearest vectors, against sums over whole numbers, which have no rounding."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.retrieval.nearest import Nearest
+from pipeline.types import FloatMatrix, Ranking
+
+VECTOR = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
+STORED = st.dictionaries(st.text("aB:é1", min_size=1, max_size=3), VECTOR, max_size=40)
+
+Vector = Sequence[int]
+
+
+def cosine_order(question: Vector, vector: Vector) -> Fraction:
+    """Return what orders vectors as their cosines with the question do: its sign and its square."""
+    dot = sum(a * b for a, b in zip(question, vector, strict=True))
+    return Fraction(dot * abs(dot), sum(a * a for a in vector))
+
+
+def matrix(vectors: Sequence[Vector]) -> FloatMatrix:
+    return np.array(vectors, dtype=np.float32).reshape(-1, 3)
+
+
+def nearest(
+    questions: Sequence[Vector], stored: dict[str, Vector], limit: int, block: int
+) -> list[Ranking]:
+    """Offer the vectors in blocks, in the dictionary's order."""
+    found = Nearest(matrix(questions), limit)
+    keys = list(stored)
+    for start in range(0, len(keys), block):
+        some = keys[start : start + block]
+        found.offer(some, matrix([stored[key] for key in some]))
+    return found.rankings()
+
+
+@given(
+    questions=st.lists(VECTOR, min_size=1, max_size=4),
+    stored=STORED,
+    limit=st.integers(1, 8),
+    block=st.integers(1, 15),
+)
+def test_order_and_ties_are_those_of_exact_arithmetic(
+    questions: list[Vector], stored: dict[str, Vector], limit: int, block: int
+) -> None:
+    """Parallel vectors of any length tie; small whole numbers make many of them."""
+    rankings = nearest(questions, stored, limit, block)
+
+    for question, ranking in zip(questions, rankings, strict=True):
+        order = {key: cosine_order(question, vector) for key, vector in stored.items()}
+        expected = sorted(stored, key=lambda key: (-order[key], key.encode()))[:limit]
+        assert ranking.keys == expected
+        length = np.linalg.norm(question)
+        cosines = [
+            np.dot(question, stored[key]) / length / np.linalg.norm(stored[key]) for key in expected
+        ]
+        np.testing.assert_allclose(ranking.scores, cosines, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_neither_order_nor_blocks_change_a_bit_of_what_is_found(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((700, 96)).astype(np.float32)
+    vectors[350:] = vectors[:350] * rng.choice([0.5, 2, 8], size=(350, 1)).astype(np.float32)
+    vectors[:100] = vectors[0] + rng.standard_normal((100, 96)).astype(np.float32) * 1e-6
+    questions = rng.standard_normal((9, 96)).astype(np.float32)
+    questions[:4] += vectors[0]
+    keys = [f"d{n}:0" for n in range(700)]
+
+    def found(order: Sequence[int], block: int) -> list[Ranking]:
+        search = Nearest(questions, 20)
+        for start in range(0, 700, block):
+            some = list(order[start : start + block])
+            search.offer([keys[n] for n in some], vectors[some])
+        return search.rankings()
+
+    expected = found(range(700), 700)
+    for block in (1, 13, 256, 699):
+        assert found(rng.permutation(700).tolist(), block) == expected
+
+
+def test_vectors_of_every_length_that_has_a_direction_are_compared() -> None:
+    scales = {"small": 1e-18, "one": 1.0, "large": 1e18}
+    search = Nearest(np.array([[1, 2, 2]], dtype=np.float32), 10)
+    for name, scale in scales.items():
+        search.offer([name, f"not {name}"], np.array([[1, 2, 2], [2, -1, 0]]) * np.float32(scale))
+
+    [ranking] = search.rankings()
+
+    assert ranking.keys[:3] == ["large", "one", "small"]
+    np.testing.assert_allclose(ranking.scores, [1, 1, 1, 0, 0, 0], atol=1e-6)
+
+
+def test_nothing_offered_and_nothing_asked_find_nothing() -> None:
+    search = Nearest(np.ones((2, 3), dtype=np.float32), 5)
+    search.offer([], np.empty((0, 3), dtype=np.float32))
+    assert search.rankings() == [Ranking([], []), Ranking([], [])]
+
+    nobody = Nearest(np.empty((0, 3), dtype=np.float32), 5)
+    nobody.offer(["a:0"], np.ones((1, 3), dtype=np.float32))
+    assert nobody.rankings() == []
