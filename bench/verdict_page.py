@@ -47,10 +47,11 @@ IN_SHORT = """\
 
 {n} questions, in %: years with a false alarm / drops of 2 / of 5 points found.
 
-Where each question flips alone, or exact search is judged, the gate keeps its promise. It pays
-with what it does not see: through 1 % noise so few questions show no 2 points, and the plain rule
-finds them in four of ten runs because it is always near alarm. More questions, or exact search,
-show them; and each verdict says which drop it could not have seen.
+Where each question flips alone, or exact search is judged, the gate keeps its promise, or misses
+it by a point or two, as A/A pairs tell the flip rate only roughly. It pays with what it does not
+see: through 1 % noise so few questions show no 2 points, and the plain rule finds them in four of
+ten runs because it is always near alarm. More questions, or exact search, show them; and each
+verdict says which drop it could not have seen.
 
 Where an index is rebuilt, questions move together, and some builds are simply worse than others,
 for the users too. Builds are not normal, so that even with Student's t the gate has more false

@@ -27,6 +27,8 @@ def run_record(found: RunContext) -> Record:
         "status": run.status,
         "verdict": run.verdict,
         "reasons": run.reasons,
+        "findings": run.findings,
+        "cause": run.cause,
         "questions": run.size,
         "scored": run.n_scored,
         "failed": run.n_failed,

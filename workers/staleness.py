@@ -48,7 +48,7 @@ def _alert(
 ) -> Alert | None:
     """Return what is to be told of the run's set, None when it is as it should be."""
     version, level = found.version, Level(found.run.level)
-    expected = golden.expected_count(session, version.id, level)
+    expected = golden.expected_count(session, version.id, level) if missing else None
     reasons = []
     if expected and missing / expected > settings.stale_keys:
         reasons.append(

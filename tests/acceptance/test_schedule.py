@@ -27,8 +27,6 @@ SCHEDULES = [
     {"name": name, "every": "1d", "strategies": ["fulltext"]} for name in ("a", "b", "c", "d")
 ]
 
-AGO = "now() - interval '3 days'"
-
 
 @pytest.fixture
 def scheduled(servers: Servers) -> Iterator[Project]:
@@ -39,7 +37,8 @@ def scheduled(servers: Servers) -> Iterator[Project]:
         for each in SCHEDULES:
             rows(
                 project,
-                f"INSERT INTO recallwatch.seen_schedule VALUES (%s, %s, {AGO}) RETURNING 1",
+                "INSERT INTO recallwatch.seen_schedule VALUES (%s, %s, now() - interval '3 days')"
+                " RETURNING 1",
                 each["name"], f"every {each['every']}",
             )  # fmt: skip
         yield project
@@ -53,7 +52,8 @@ def rows(project: Project, query: str, *values: object) -> list[tuple[Any, ...]]
 @contextmanager
 def beat(project: Project, number: int) -> Iterator[Running]:
     file = str(project.folder / f"beat-{number}")
-    process = project.start_program("-c", EACH_SECOND, "--schedule", file, **project.servers())
+    environment = project.servers() | {"RECALLWATCH_LOG__LEVEL": "info"}
+    process = project.start_program("-c", EACH_SECOND, "--schedule", file, **environment)
     try:
         yield process
     finally:
@@ -105,10 +105,11 @@ def test_the_list_says_what_became_of_a_slot_that_started_nothing(scheduled: Pro
         " VALUES ('a', date_trunc('day', now(), 'UTC'), 'skipped', 'batch 7 was not finished')"
         " RETURNING 1",
     )
-    grace = [SCHEDULES[0], {**SCHEDULES[1], "grace": "5m"}, SCHEDULES[2],
-             {**SCHEDULES[3], "every": "2d"}, {**SCHEDULES[3], "name": "e", "enabled": False}]  # fmt: skip
+    a, b, c, d = SCHEDULES
+    off = {**d, "name": "e", "enabled": False}
+    some = json.dumps([a, {**b, "grace": "5m"}, c, {**d, "every": "2d"}, off])
 
-    listed = scheduled.json_rows("schedule", "list", RECALLWATCH_SCHEDULE=json.dumps(grace))
+    listed = scheduled.json_rows("schedule", "list", RECALLWATCH_SCHEDULE=some)
 
     notes = [each["note"] for each in listed]
     assert notes[0].startswith("skipped ")

@@ -62,6 +62,18 @@ def test_order_and_ties_are_those_of_exact_arithmetic(
         np.testing.assert_allclose(ranking.scores, cosines, atol=1e-12)
 
 
+def test_a_vector_and_its_triple_tie_although_a_processor_rounds_them_apart() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.integers(1, 1000, size=(500, 3)).tolist()
+    pairs = {f"z{n}": vector for n, vector in enumerate(vectors)}
+    triples = {f"a{n}": [3 * x for x in vector] for n, vector in enumerate(vectors)}
+
+    [ranking] = nearest([[1, 2, 3]], pairs | triples, 1000, 64)
+
+    place = {key: rank for rank, key in enumerate(ranking.keys)}
+    assert all(place[f"a{n}"] < place[f"z{n}"] for n in range(500))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_neither_order_nor_blocks_change_a_bit_of_what_is_found(seed: int) -> None:
     rng = np.random.default_rng(seed)
