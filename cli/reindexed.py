@@ -92,8 +92,6 @@ def reindexed_command(
     broker may send the task recallwatch.reindexed instead.
     """
     from workers.enqueue import Request, resolve
-    from workers.reindexing import reindexed
-    from workers.sweeping import sweep
 
     request = Request(
         strategies=strategies or None, set_name=set_name, k=k, level=level, trigger=Trigger.REINDEX
@@ -102,6 +100,10 @@ def reindexed_command(
     resolve(context.settings, request)
     ids = [each for given in documents for each in _ids(given)]
     with open_servers(context) as opened:
+        # Celery's app reads where the queue is when it is imported.
+        from workers.reindexing import reindexed
+        from workers.sweeping import sweep
+
         sweep(opened.work)
         found = reindexed(opened.work, request, ids)
         if not as_json:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from db import exact
-from db.models import Run
-from db.pairing import PAIRS, changes_of, hits, with_statistics
-from db.session import plan_for_many
+from db.models import Batch, Run
+from db.pairing import ROWS, SIDES, changes_of, hits, pair_up, with_statistics
 from pipeline.verdict.compare import (
     CategoryChange,
     Comparison,
@@ -19,10 +18,17 @@ from pipeline.verdict.compare import (
     setup_changes,
 )
 
-_PAIRING = (
-    PAIRS
-    + """
-, fresh AS (
+_COUNTED = """
+    SELECT count(*) FILTER (WHERE both_scored AND same_live) AS shared,
+        count(*) FILTER (WHERE both_scored AND NOT same_live) AS relived,
+        count(*) FILTER (WHERE NOT both_scored) AS unscored
+    FROM pair
+"""
+
+# What has no pair: a question of the run that the reference knows with another content, or not at
+# all, and one of the reference that the run does not know.
+_UNPAIRED = f"""
+{SIDES}, fresh AS (
     SELECT c.question_id IN (SELECT question_id FROM ref)
         OR (c.text, coalesce(c.tenant, '')) IN (SELECT text, coalesce(tenant, '') FROM ref)
         AS known
@@ -33,21 +39,34 @@ _PAIRING = (
         AND (p.text, coalesce(p.tenant, ''))
             NOT IN (SELECT text, coalesce(tenant, '') FROM cur)
 )
-SELECT (SELECT count(*) FROM shared) AS shared,
-    (SELECT count(*) FROM fresh WHERE NOT known) AS new,
-    (SELECT count(*) FROM fresh WHERE known) AS changed,
-    (SELECT count(*) FROM gone) AS gone,
-    (SELECT count(*) FROM same WHERE both_scored AND NOT same_live) AS relived,
-    (SELECT count(*) FROM same WHERE NOT both_scored) AS unscored
+SELECT (SELECT count(*) FROM fresh WHERE NOT known) AS new,
+    (SELECT count(*) FROM fresh WHERE known) AS changed, (SELECT count(*) FROM gone) AS gone
 """
-)
+
+
+def _pairing(session: Session, run: Run, reference: Run) -> Pairing:
+    """Count the pairs, and what has none; two runs of one version leave nothing without."""
+    paired = session.execute(text(_COUNTED)).one()
+    ids = {"current": run.id, "reference": reference.id}
+    same = session.execute(_SAME_VERSION, ids).scalar_one()
+    new, changed, gone = (0, 0, 0) if same else session.execute(text(_UNPAIRED), ids).one()
+    return Pairing(
+        shared=paired.shared, new=new, changed=changed, gone=gone, relived=paired.relived,
+        unscored=paired.unscored,
+    )  # fmt: skip
+
+
+_SAME_VERSION = text("""
+    SELECT count(DISTINCT b.version_id) = 1
+    FROM recallwatch.run JOIN recallwatch.batch b ON b.id = run.batch_id
+    WHERE run.id IN (:current, :reference)
+""")
 
 
 def compare(session: Session, run: Run, reference: Run) -> Comparison:
     """Pair a run with its reference and average each measure that both have over the pairs."""
-    plan_for_many(session)
-    ids = {"current": run.id, "reference": reference.id}
-    pairing = Pairing(*session.execute(text(_PAIRING), ids).one())
+    pair_up(session, run, reference)
+    pairing = _pairing(session, run, reference)
     both = [name for name in run.measures if name in reference.measures]
     changes, lost, won = changes_of(session, run, reference, both) if pairing.shared else ([], 0, 0)
     metric = run.gate["metrics"][0]
@@ -90,11 +109,10 @@ def _by(
     now = f"measured[{run.measures.index(metric) + 1}]"
     was = f"was[{reference.measures.index(metric) + 1}]"
     query = text(f"""
-        {PAIRS} SELECT {column} AS name, avg({now} - {was}) AS difference, count(*) AS n
-        FROM shared WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2, 1 LIMIT :most
+        SELECT {column} AS name, avg({now} - {was}) AS difference, count(*) AS n
+        FROM {ROWS["shared"]} WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2, 1 LIMIT :most
     """)
-    values = {"current": run.id, "reference": reference.id, "most": MOST_GROUPS}
-    rows = session.execute(query, values)
+    rows = session.execute(query, {"most": MOST_GROUPS})
     return [CategoryChange(row.name, metric, float(row.difference), row.n) for row in rows]
 
 
@@ -113,10 +131,18 @@ def won(session: Session, run: Run, reference: Run, *, limit: int) -> Sequence[R
 def _moved(
     session: Session, run: Run, reference: Run, condition: str, limit: int
 ) -> Sequence[Row[Any]]:
-    plan_for_many(session)
+    pair_up(session, run, reference)
     query = text(f"""
-        {PAIRS} SELECT * FROM shared WHERE {condition}
-        ORDER BY first_rank DESC NULLS FIRST, position LIMIT :limit
+        SELECT i.*, r.outcome, r.measured, r.missing, r.first_rank, r.retrieved,
+            q.first_rank AS was_rank, q.retrieved AS was_retrieved
+        FROM (SELECT position, was_position FROM {ROWS["shared"]} WHERE {condition}) AS moved
+        JOIN recallwatch.golden_item i
+            ON i.version_id = :version_id AND i.position = moved.position
+        JOIN recallwatch.result r ON r.run_id = :current AND r.position = moved.position
+        JOIN recallwatch.result q ON q.run_id = :reference AND q.position = moved.was_position
+        ORDER BY r.first_rank DESC NULLS FIRST, i.position LIMIT :limit
     """)
-    values = {"current": run.id, "reference": reference.id, "limit": limit}
+    version_id = session.scalar(select(Batch.version_id).where(Batch.id == run.batch_id))
+    values = {"current": run.id, "reference": reference.id, "limit": limit,
+              "version_id": version_id}  # fmt: skip
     return session.execute(query, values).all()

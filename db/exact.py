@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db import runs, shards
 from db.models import GoldenItem, Json, Result, Run
-from db.pairing import PAIRS, changes_of, with_statistics
+from db.pairing import ROWS, changes_of, with_statistics
 from db.session import plan_for_many
 from db.shards import Claim
 from pipeline.types import Kind
@@ -251,13 +251,11 @@ def _means(run: Run) -> str:
 def compare(session: Session, run: Run, reference: Run) -> ExactComparison | None:
     """Compare what exact search finds over the questions that two runs share and asked it both.
 
-    None: there are none.
+    None: there are none. Call `db.pairing.pair_up` first.
     """
     if not _both_asked(session, run, reference):
         return None
-    plan_for_many(session)
-    ids = {"current": run.id, "reference": reference.id}
-    losses = session.execute(text(_losses(run, reference)), ids).one()
+    losses = session.execute(text(_losses(run, reference))).one()
     if losses.shared == 0:
         return None
     both = [name for name in run.measures if name in reference.measures]
@@ -289,10 +287,10 @@ def _losses(run: Run, reference: Run) -> str:
         reference.measures.index(f"{name}@{run.k}") + 1 for name in ("recall", "hit")
     )
     return f"""
-        {PAIRS} SELECT count(*) AS shared,
+        SELECT count(*) AS shared,
             avg(measured[{recall}] - served[{recall}]) AS loss_now,
             avg(was[{was_recall}] - was_served[{was_recall}]) AS loss_before,
             count(*) FILTER (WHERE measured[{hit}] > served[{hit}]) AS missed_now,
             count(*) FILTER (WHERE was[{was_hit}] > was_served[{was_hit}]) AS missed_before
-        FROM shadowed
+        FROM {ROWS["shadowed"]}
     """

@@ -7,7 +7,6 @@ from db.models import Run
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
-from pipeline.retrieval.build import is_approximate
 from pipeline.verdict import estimate
 from pipeline.verdict.calibration import staleness, untouched
 from pipeline.verdict.compare import Comparison
@@ -15,6 +14,7 @@ from pipeline.verdict.estimate import NoiseEstimate
 from pipeline.verdict.gate import Gate, Judgement
 from pipeline.verdict.own_rules import Own, measured
 from pipeline.verdict.rules import Against, judge
+from workers.exact_plan import has_index
 
 
 def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judgement:
@@ -38,11 +38,13 @@ def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judg
 
 def _own(session: Session, found: RunContext, aggregate: Aggregate) -> Own:
     run, counts = found.run, aggregate.counts
+    facts = run.facts or {}
     asked, missed = results.must_pass(session, run, found.version.id)
     return Own(
         scored=counts.scored,
         failed=counts.failed,
-        ineligible=(run.facts or {})["dead"],
+        ineligible=facts["dead"],
+        unanswerable=facts["unanswerable"],
         metrics=aggregate.means,
         must_pass=asked,
         missed=missed,
@@ -82,7 +84,7 @@ def noise_of(
     loss bounds the noise.
     """
     run, shared = found.run, comparison.pairing.shared
-    if not _by_index(run) and not _by_index(reference):
+    if not has_index(run) and not has_index(reference):
         return estimate.exact(shared)
     known = calibrations.find(session, run, found.version, reference)
     if known is not None:
@@ -99,9 +101,3 @@ def noise_of(
     missed = max(apart.missed_now, apart.missed_before)
     loss = max(apart.loss_now, apart.loss_before)
     return estimate.from_index_loss(missed, apart.shared, loss)
-
-
-def _by_index(run: Run) -> bool:
-    """Say whether an approximate index served the run."""
-    there = run.corpus_fingerprint.get("index") is not None
-    return there and is_approximate(run.settings["strategy"])

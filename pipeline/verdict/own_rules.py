@@ -24,6 +24,7 @@ class Own:
     scored: int
     failed: int
     ineligible: int
+    unanswerable: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     must_pass: int = 0
     missed: Sequence[str] = ()
@@ -51,7 +52,10 @@ def measured(gate: Gate, own: Own) -> Judgement | None:
             f" {gate.max_ineligible:.1%}): was it re-chunked?",
         )
     if own.scored == 0:
-        reason = f"no question could be scored: {own.ineligible} ineligible, {own.failed} failed"
+        reason = (
+            f"no question could be scored: {own.ineligible} without a live key, {own.failed} failed,"
+            f" {own.unanswerable} unanswerable"
+        )
         return _unmeasured(Rule.MAX_INELIGIBLE, reason)
     return None
 

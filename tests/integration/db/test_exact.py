@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from db import exact, results, runs, shards
 from db.exact import ExactRow, Served
 from db.models import GoldenVersion
+from db.pairing import pair_up
 from db.session import Database
 from db.shards import Claim
 from pipeline.golden.fingerprint import content_hash
@@ -472,6 +473,7 @@ def test_a_summary_says_whether_the_questions_were_sampled(db: Database) -> None
 def compare(db: Database, current: int, reference: int) -> ExactComparison | None:
     with db.begin() as session:
         run, before = (runs.get(session, run_id).run for run_id in (current, reference))
+        pair_up(session, run, before)
         return exact.compare(session, run, before)
 
 

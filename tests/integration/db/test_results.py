@@ -184,6 +184,7 @@ def test_facts_count_what_the_means_do_not_show(db: Database) -> None:
         "empty": 1,
         "more_expected_than_k": 0,
         "unanswerable": 1,
+        "dead": 1,
         "unanswerable_best_score": 0.25,
         "scored_best_score": 0.75,
         "example_error": "b",

@@ -90,7 +90,7 @@ def settings(url: str, valkey: str) -> Settings:
         redis_url=SecretStr(valkey),
         embedding=EmbeddingSettings(dimensions=DIMENSIONS),
         eval=EvalSettings(k=3, shard_size=3),
-        gate=GateSettings(max_failed=0.5),
+        gate=GateSettings(max_failed=0.5, rule="threshold"),
         queue=QueueSettings(lease=60, attempts=3),
     )
 

@@ -150,7 +150,9 @@ def test_a_set_of_unanswerable_questions_is_started_and_ends_unmeasured(
     [run] = finish_runs(ctx, bell, "fulltext")
 
     assert run.verdict == "unmeasured"
-    assert run.reasons == ["no question could be scored: 1 ineligible, 0 failed"]
+    assert run.reasons == [
+        "no question could be scored: 0 without a live key, 0 failed, 1 unanswerable"
+    ]
 
 
 @pytest.mark.parametrize("server", ["database_url", "corpus_url"])

@@ -16,7 +16,7 @@ from tests.integration.workers.working import finished
 from workers.context import Context
 
 N = 40
-INDEX = {"chunks": 9, "embedded": 9, "dimension": 4, "texts": "a", "vectors": "b",
+INDEX: dict[str, Any] = {"chunks": 9, "embedded": 9, "dimension": 4, "texts": "a", "vectors": "b",
          "index": {"name": "i", "method": "hnsw", "definition": "d", "file": 1}}  # fmt: skip
 
 
@@ -85,20 +85,32 @@ def test_ten_runs_that_each_lose_too_little_are_caught_by_the_baseline(
     assert drifting[1].reasons[0].startswith("against the baseline: net 4 of 40 questions lost")
 
 
-def test_an_index_of_unknown_noise_is_judged_by_the_plain_rule_and_it_is_said(
+def by_index(file: int) -> dict[str, Any]:
+    """Return a plan of a run that this build of an index serves."""
+    index = INDEX["index"] | {"file": file}
+    strategy = {"name": "vector", "kind": "vector"}
+    return {"corpus_fingerprint": INDEX | {"index": index}, "settings": {"strategy": strategy}}
+
+
+def test_a_rebuilt_index_of_unknown_noise_is_judged_by_the_plain_rule_and_it_is_said(
     ctx: Context, name: str
 ) -> None:
-    plan = {
-        "corpus_fingerprint": INDEX,
-        "settings": {"strategy": {"name": "vector", "kind": "vector"}},
-    }
-    finished(ctx, name, missing(), plan, rule="noise", must_pass=False)
-    one = finished(ctx, name, missing(30), plan, rule="noise", must_pass=False)
+    finished(ctx, name, missing(), by_index(1), rule="noise", must_pass=False)
+    one = finished(ctx, name, missing(30), by_index(2), rule="noise", must_pass=False)
 
     assert one.verdict == "regressed"
     assert one.cause is None
     assert set(rules_of(one)) == {("threshold", "regressed")}
     assert any(reason.startswith("uncalibrated: ") for reason in one.reasons or [])
+
+
+def test_an_index_that_nobody_touched_answers_as_it_did(ctx: Context, name: str) -> None:
+    finished(ctx, name, missing(), by_index(1), rule="noise", must_pass=False)
+    one = finished(ctx, name, missing(30), by_index(1), rule="noise", must_pass=False)
+    five = finished(ctx, name, missing(*range(30, 35)), by_index(1), rule="noise", must_pass=False)
+
+    assert (one.verdict, rules_of(one)) == ("ok", [("noise", "ok")])
+    assert five.verdict == "regressed"
 
 
 def test_a_missed_must_pass_question_regresses_even_the_first_run(ctx: Context, name: str) -> None:

@@ -167,7 +167,7 @@ def faults(text: str = "") -> str:
         (
             '[alerts.channels.team]\nkind = "slack"\nurl = "https://example.org"',
             (
-                "alerts.channels.team.url: unknown key; did you mean url_env? (allowed: on,"
+                "alerts.channels.team.url: unknown key; did you mean url_env? (allowed: on, rules,"
                 " min_severity, kind, url_env, allow_host)"
             ),
         ),
