@@ -14,6 +14,7 @@ from db.models import Calibration
 from pipeline.types import Level
 from pipeline.verdict import noise, noise_rule
 from pipeline.verdict.calibration import Figures
+from pipeline.verdict.loss import HIT
 from pipeline.verdict.settings import GateSettings
 
 
@@ -34,7 +35,7 @@ class Sight:
     @classmethod
     def of(cls, figures: Figures, alpha: float) -> "Sight":
         """Return what the noise rule would see."""
-        hit = next(metric for metric in figures.totals if metric.startswith(noise_rule.HIT))
+        hit = next(metric for metric in figures.totals if metric.startswith(HIT))
         found = noise_rule.answer(figures.n, 0, figures.estimate(), alpha, hit)
         return cls(
             alpha=alpha,

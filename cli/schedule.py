@@ -50,7 +50,7 @@ def schedule() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_context
 def list_schedules(context: Context, as_json: bool) -> None:
-    """List the schedules: when each runs next, and what its last runs said.
+    """List the schedules with their next and last runs.
 
     Times are those of the schedule's own zone.
     """

@@ -31,8 +31,8 @@ VARIANT = """\
 
 
 SCHEDULE = """\
-# Batches that start by themselves: a [[schedule]] each, or only the weekly one where there is none;
-# schedule = [] at the top of this file turns that off. Workers read this when they start.
+# Batches that start by themselves, a [[schedule]] each: without any there is the weekly one, and
+# with schedule = [] at the top of this file none. Workers read this when they start.
 # [[schedule]]
 """
 

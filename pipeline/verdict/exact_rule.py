@@ -4,10 +4,14 @@ from pipeline.types import Verdict
 from pipeline.verdict.compare import ExactComparison
 from pipeline.verdict.estimate import exact
 from pipeline.verdict.gate import Finding, Gate, Rule
-from pipeline.verdict.noise_rule import answer, p_text
+from pipeline.verdict.loss import loss_of
+from pipeline.verdict.noise import half_points
+from pipeline.verdict.noise_rule import Answer, answer, p_text
 
 POINT = 0.01
 """An index loss that moved by less is called unchanged."""
+
+ROUNDING = 1e-9
 
 
 def exact_findings(
@@ -20,16 +24,19 @@ def exact_findings(
     """
     if compared.shared == 0:
         return []
-    net = compared.lost - compared.won
-    found = answer(compared.shared, net, exact(compared.shared), gate.alpha)
-    fell = found.needed is not None and net >= found.needed
-    moved = f"{compared.lost} lost, {compared.won} won of {compared.shared}"
+    loss = loss_of(
+        gate.outcome,
+        compared.changes,
+        shared=compared.shared,
+        lost=compared.lost,
+        won=compared.won,
+    )
+    found = answer(loss.n, loss.net, exact(loss.n), gate.alpha, loss.metric)
+    fell = found.needed is not None and loss.net >= found.needed - ROUNDING
     if fell:
-        text = f"exact search lost too ({moved}, {p_text(found.p)}): texts or vectors changed"
-    elif compared.lost or compared.won:
-        text = f"exact search holds ({moved}; {found.needed} net lost would be a change)"
+        text = f"exact search lost: {loss.words}, {p_text(found.p)}: texts or vectors changed"
     else:
-        text = f"exact search finds what it found ({moved})"
+        text = f"exact search holds: {loss.words} ({_sight(found)})"
     return [
         Finding(
             rule=Rule.EXACT,
@@ -37,11 +44,26 @@ def exact_findings(
             text=text,
             counts=counts and fell,
             reference=reference,
-            figures={"n": found.n, "lost": compared.lost, "won": compared.won, "p": found.p,
-                     "needed": found.needed},
+            figures={
+                "metric": loss.metric,
+                "n": loss.n,
+                "net_lost": loss.net,
+                "lost": loss.lost,
+                "won": loss.won,
+                "p": found.p,
+                "needed": found.needed,
+            },
         ),
         _index_finding(compared, reference),
-    ]  # fmt: skip
+    ]
+
+
+def _sight(found: Answer) -> str:
+    """Say from which loss on exact search tells a change, and which drops that leaves unseen."""
+    if found.blind is None or found.needed is None:
+        return "so few questions show no drop"
+    points = half_points(found.blind)
+    return f"{found.needed:.0f} net lost would be a change; blind under {points:.1f} points"
 
 
 def _index_finding(compared: ExactComparison, reference: int) -> Finding:

@@ -10,10 +10,8 @@ from pipeline.verdict.compare import Comparison
 from pipeline.verdict.estimate import NoiseEstimate, Source
 from pipeline.verdict.gate import Finding, Gate, Rule
 from pipeline.verdict.graded import NoiseSum
+from pipeline.verdict.loss import HIT, Loss, loss_of
 from pipeline.verdict.resampling import Differences
-
-HIT = "hit@"
-"""Any hit, where a metric is asked for and k does not matter."""
 
 POWER = 0.8
 """The chance with which a drop of the size of the blind spot is found."""
@@ -107,27 +105,29 @@ def noise_findings(
     gate: Gate, comparison: Comparison, estimate: NoiseEstimate, *, counts: bool
 ) -> list[Finding]:
     """Return the noise rule's answer and its blind spot. `counts`: the verdict hangs on it."""
-    found = answer(
-        comparison.pairing.shared,
-        _net(gate, comparison),
-        estimate,
-        gate.alpha,
+    loss = loss_of(
         gate.outcome,
+        comparison.changes,
+        shared=comparison.pairing.shared,
+        lost=comparison.lost,
+        won=comparison.won,
     )
+    found = answer(loss.n, loss.net, estimate, gate.alpha, loss.metric)
     verdict = _verdict(gate, found)
     figures = {
+        "metric": loss.metric,
         "n": found.n,
         "net_lost": found.net,
         "p": found.p,
         "needed": found.needed,
         "flip_rate": estimate.flip_rate,
         "source": estimate.source,
-        "largest_net": estimate.largest_net(gate.outcome),
+        "largest_net": estimate.largest_net(loss.metric),
     }
     said = Finding(
         rule=Rule.NOISE,
         verdict=verdict,
-        text=_text(gate, comparison, estimate, found, verdict),
+        text=_text(loss, estimate, found, verdict),
         counts=counts,
         warning=bool(estimate.notes),
         reference=comparison.reference,
@@ -156,13 +156,6 @@ def blind_spot(gate: Gate, found: Answer, reference: int) -> Finding:
     )
 
 
-def _net(gate: Gate, comparison: Comparison) -> float:
-    """Return the net loss in questions; exactly whole for hits."""
-    if _is_hit(gate.outcome):
-        return comparison.lost - comparison.won
-    return -comparison.change(gate.outcome).difference * comparison.pairing.shared
-
-
 def _is_hit(metric: str) -> bool:
     return metric.startswith(HIT)
 
@@ -182,9 +175,7 @@ def _verdict(gate: Gate, found: Answer) -> Verdict:
     return Verdict.WATCH if found.net > 0 and found.p <= gate.watch_alpha else Verdict.OK
 
 
-def _text(
-    gate: Gate, comparison: Comparison, estimate: NoiseEstimate, found: Answer, verdict: Verdict
-) -> str:
+def _text(loss: Loss, estimate: NoiseEstimate, found: Answer, verdict: Verdict) -> str:
     how = {
         Verdict.REGRESSED: "more than noise",
         Verdict.IMPROVED: "more than noise",
@@ -196,17 +187,7 @@ def _text(
     p = p_text(found.p_back if gained else found.p)
     rate = f"flip rate {100 * estimate.flip_rate:.2g} %, {_SOURCES[estimate.source]}"
     notes = f"; {', '.join(estimate.notes)}" if estimate.notes else ""
-    return f"{_counted(gate, comparison, found)}: {how}, {p} ({needed}; {rate}{notes})"
-
-
-def _counted(gate: Gate, comparison: Comparison, found: Answer) -> str:
-    which = "won" if found.net < 0 else "lost"
-    if _is_hit(gate.outcome):
-        return (
-            f"net {abs(found.net):.0f} of {found.n} questions {which}"
-            f" ({comparison.lost} lost, {comparison.won} won)"
-        )
-    return f"{gate.outcome}: {abs(found.net):.2f} questions' worth of {found.n} {which}"
+    return f"{loss.words}: {how}, {p} ({needed}; {rate}{notes})"
 
 
 def p_text(p: float) -> str:

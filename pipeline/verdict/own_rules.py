@@ -53,8 +53,8 @@ def measured(gate: Gate, own: Own) -> Judgement | None:
         )
     if own.scored == 0:
         reason = (
-            f"no question could be scored: {own.ineligible} without a live key, {own.failed} failed,"
-            f" {own.unanswerable} unanswerable"
+            f"no question could be scored: {own.ineligible} without a live key,"
+            f" {own.failed} failed, {own.unanswerable} unanswerable"
         )
         return _unmeasured(Rule.MAX_INELIGIBLE, reason)
     return None

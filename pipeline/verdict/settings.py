@@ -17,8 +17,9 @@ class GateRules(Section):
         description="noise: a drop larger than an unchanged system shows; threshold: max_drop",
     )
     outcome: Metric = Field(
-        "hit",
-        description="what the noise rule counts, at k: hit (net lost questions) or another metric",
+        "recall",
+        description="what the noise rules weigh, at k; with one expected key a question, recall"
+        " counts net lost questions, as hit does",
     )
     alpha: Annotated[float, Field(gt=0, le=0.05)] = Field(
         0.001, description="noise: chance of a false alarm a run; 0.001: 5 % a year if weekly"

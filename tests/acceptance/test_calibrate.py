@@ -81,7 +81,7 @@ def test_everything_is_there_as_json(loaded: Project) -> None:
     (record,) = made["calibrations"]
     assert {*record} == RECORD
     assert (record["strategy"], record["k"], record["level"]) == ("vector", 3, "document")
-    assert (record["n"], record["pairs"], record["reindexed"]) == (120, 4, True)
+    assert (record["n"], record["pairs"], record["reindexed"]) == (120, 12, True)
     assert record["flip_rate"] == (record["flips"] + 1) / (2 * 120 * 4)
     assert sum(count for _, count in record["differences"]["ndcg@3"]) == 480
     assert record["corpus"]["index"]["name"] == "chunks_embedding"
@@ -122,7 +122,7 @@ def test_a_table_of_ones_own_is_left_alone_unless_it_is_a_copy(loaded: Project) 
     finally:
         loaded.write_settings("")
 
-    assert done.err == "rebuilds index docs_vectors of app.docs 4 times\n"
+    assert done.err == "rebuilds index docs_vectors of app.docs 12 times\n"
     assert index_file(loaded, "app.docs_vectors") != before
 
 

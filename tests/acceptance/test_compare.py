@@ -131,7 +131,7 @@ def test_a_pinned_run_speaks_where_the_last_one_is_silent(project: Project, runs
     fell = by_metric(run["baseline_comparison"])["recall@5"]
     assert fell == by_metric(project.json("compare", runs.vector, run["id"]))["recall@5"]
     shown = " ".join(project.run("runs", "show", run["id"]).out.split())
-    assert "against the baseline: recall@5 fell" in shown
+    assert "against the baseline: net 40 of 120 questions lost" in shown
     assert f"compared to the baseline, run {runs.vector}: 120 shared" in shown
 
     project.run("baseline", "unpin", runs.vector)

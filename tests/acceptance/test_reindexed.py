@@ -77,7 +77,7 @@ def test_another_celery_app_sends_notices_that_start_one_batch(guided: Project) 
     assert (run["trigger"], run["strategy"]) == ("reindex", "fulltext")
 
 
-def test_named_documents_are_looked_at_by_argument_by_file_and_by_standard_input(
+def test_named_documents_are_looked_at_by_argument_and_by_file(
     servers: Servers,
 ) -> None:
     with standing_project(servers, {"RECALLWATCH_QUEUE__REINDEX_QUIET": "60"}) as project:

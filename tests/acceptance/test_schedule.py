@@ -145,3 +145,11 @@ def test_long_names_and_zones_fit_the_screen(project: Project) -> None:
     table, _, note = shown.partition("\n\n")
     assert max(map(len, table.splitlines())) <= 80
     assert "no worker knows it yet" in note
+
+
+def test_up_says_what_starts_next(project: Project) -> None:
+    with project.up() as up:
+        line = up.read_line_with("next scheduled batch")
+
+    assert line.startswith("next scheduled batch: weekly, Mon ")
+    assert line.endswith(" 06:00 UTC")

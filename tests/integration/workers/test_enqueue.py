@@ -205,11 +205,11 @@ def own_process(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings
 
 @pytest.mark.usefixtures("own_process")
 def test_a_users_own_code_starts_a_batch_by_its_environment(db: Database, bell: Bell) -> None:
-    started = start_batch(["fulltext"], trigger="reindex", requested_by="nightly index", k=2)
+    started = start_batch(["fulltext"], trigger="ci", requested_by="nightly build", k=2)
 
     assert len(bell.messages) == 2
     assert fetch(db, "SELECT trigger, requested_by FROM recallwatch.batch") == [
-        ("reindex", "nightly index")
+        ("ci", "nightly build")
     ]
     assert fetch(db, "SELECT k FROM recallwatch.run") == [2]
     assert started.size == 8

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from celery.exceptions import Retry
+from structlog.testing import capture_logs
 
 from db.models import Batch
 from pipeline.errors import CorpusError, TransientError, UsageError
@@ -332,13 +333,14 @@ def test_the_task_takes_what_other_apps_send(worker: Context, documents: object)
     assert (batch(worker).trigger, batch(worker).requested_by) == ("reindex", "ingest")
 
 
-def test_a_task_that_cannot_be_followed_is_logged(
-    worker: Context, capsys: pytest.CaptureFixture[str]
-) -> None:
-    send(strategies=["vectr"])
+def test_a_task_that_cannot_be_followed_is_logged(worker: Context) -> None:
+    with capture_logs() as logs:
+        send(strategies=["vectr"])
 
     assert batches(worker) == []
-    assert "unknown strategy 'vectr'" in capsys.readouterr().out
+    [refused] = logs
+    assert (refused["event"], refused["log_level"]) == ("reindexed_refused", "error")
+    assert "unknown strategy 'vectr'" in refused["reason"]
 
 
 def test_while_a_server_does_not_answer_a_notice_is_tried_for_about_a_minute(

@@ -13,6 +13,7 @@ from cli.config import config, init
 from cli.context import Context
 from cli.main import main
 from cli.settings_template import settings_template
+from pipeline.schedules import WEEKLY, Schedule
 from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
 from pipeline.settings_sources import flatten
@@ -58,12 +59,15 @@ def test_the_file_loads_with_every_setting_uncommented() -> None:
 def test_uncommented_every_setting_that_has_a_default_has_its_default(folder: Path) -> None:
     FILE.write_text(SETTING.sub("", settings_template()))
     written = flatten(tomllib.loads(FILE.read_text()))
-    defaults = flatten(Settings().model_dump(mode="json"))
+    defaults = flatten(Settings().model_dump(mode="json", exclude={"schedule"}))
     with_default = {key for key, value in defaults.items() if value is not None}
     assert {key: written[key] for key in with_default} == {
         key: defaults[key] for key in with_default
     }
     assert load_settings().settings.state_dir == folder / ".recallwatch"
+    [weekly] = written["schedule"]
+    default = WEEKLY.model_dump(exclude_none=True)
+    assert {key: weekly[key] for key in default} == default
 
 
 def test_every_setting_but_the_secret_ones_stands_in_the_file_with_a_description() -> None:
@@ -73,7 +77,8 @@ def test_every_setting_but_the_secret_ones_stands_in_the_file_with_a_description
         for key in flatten(Settings().model_dump())
         if ".arms." not in key and not key.endswith(("_api_key", "slack_webhook_url"))
     }
-    for key in keys | {"arms"}:
+    # `every` stands in the description of cron: only one of them may be there.
+    for key in (keys - {"schedule"}) | {"arms"} | (Schedule.model_fields.keys() - {"every"}):
         assert re.search(rf"^# {key} = \S.*  # \S", text, re.MULTILINE), key
     assert not re.search(r"^#? ?(openai_api_key|slack_webhook_url) =", text, re.MULTILINE)
 
@@ -168,9 +173,25 @@ def test_the_table_fits_80_columns_and_has_a_header_for_each_section(
     assert max(map(len, text.splitlines())) <= 80
     headers = [line.strip() for line in text.splitlines() if line.strip().startswith("[")]
     assert headers == [
-        "[corpus]", "[embedding]", "[eval]", "[gate]", "[queue]", "[alerts]", "[log]",
+        "[[schedule]]", "[corpus]", "[embedding]", "[eval]", "[gate]", "[queue]", "[alerts]",
+        "[log]",
         "[strategies.vector]", "[strategies.fulltext]", "[strategies.hybrid]",
     ]  # fmt: skip
+
+
+def test_each_schedule_is_shown_with_its_keys_and_where_it_came_from() -> None:
+    FILE.write_text(
+        '[[schedule]]\nname = "a"\nevery = "6h"\n[[schedule]]\nname = "b"\ncron = "0 6 * * 1"'
+    )
+    lines = [" ".join(line.split()) for line in shown().splitlines()]
+    assert lines.count("[[schedule]]") == 2
+    assert {"name a recallwatch.toml", "every 6h recallwatch.toml"} <= set(lines)
+    names = [each["name"] for each in shown_settings()["schedule"]["value"]]
+    assert names == ["a", "b"]
+    FILE.write_text("schedule = []")
+    assert "schedule [] recallwatch.toml" in [
+        " ".join(line.split()) for line in shown().splitlines()
+    ]
 
 
 def test_config_show_reports_a_wrong_setting(capsys: pytest.CaptureFixture[str]) -> None:

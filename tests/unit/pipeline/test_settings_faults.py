@@ -9,10 +9,12 @@ from pipeline.settings_loading import load_settings
 
 FILE = "recallwatch.toml"
 TOP = (
-    "database_url, corpus_url, redis_url, state_dir, corpus, embedding, eval, gate, queue, alerts, "
-    "log, strategies"
+    "database_url, corpus_url, redis_url, state_dir, schedule, corpus, embedding, eval, gate, "
+    "queue, alerts, log, strategies"
 )
-EVAL = "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
+EVAL = (
+    "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
+)
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
 POSTGRES = "must be a URL that starts with postgresql://, postgres:// or postgresql+psycopg://"
 

@@ -76,7 +76,7 @@ def test_the_gates_metrics_are_taken_at_the_runs_k() -> None:
 
     gate = gate_of(settings, resolve(settings, Request(k=7)), "vector")
 
-    assert (gate.rule, gate.outcome, gate.max_drop) == ("noise", "hit@7", 0.25)
+    assert (gate.rule, gate.outcome, gate.max_drop) == ("noise", "recall@7", 0.25)
     assert (gate.metrics, gate.floor) == (["recall@7", "ndcg@7"], {"recall@7": 0.5})
 
 
