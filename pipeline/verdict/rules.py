@@ -118,6 +118,8 @@ def _interval(gate: Gate, comparison: Comparison) -> list[Finding]:
     if change.interval is None or change.p is None:
         return []
     low, high = change.interval
+    if low == high == 0:
+        return []
     holds = "would fall" if high < 0 else "would rise" if low > 0 else "could be either way"
     return [
         Finding(

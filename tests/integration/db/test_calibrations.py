@@ -13,7 +13,11 @@ from pipeline.verdict.calibration import Figures
 from tests.integration.db.building import PLAN, import_set, questions, snapshot, start_run
 
 FIGURES = Figures(
-    n=3, pairs=4, flips=2, largest_net=1, differences={"hit@5": [(-1.0, 1), (0.0, 10), (1.0, 1)]},
+    n=3,
+    pairs=4,
+    flips=2,
+    largest_net=1,
+    differences={"hit@5": [(-1.0, 1), (0.0, 10), (1.0, 1)]},
     totals={"hit@5": [3.0, 2.0, 3.0, 3.0, 3.0]},
 )
 SETTINGS = {

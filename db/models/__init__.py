@@ -1,0 +1,16 @@
+"""The tables of schema `recallwatch`, as SQLAlchemy maps them.
+
+The migrations are what creates them; a test checks that both say the same. States are text with
+a CHECK, so that adding one is a small migration. docs/state_machine.md draws run, shard and alert.
+"""
+
+from db.models.base import SCHEMA, Base, Json
+from db.models.golden import GoldenItem, GoldenVersion, Judgment, Question
+from db.models.operations import Alert, Baseline, Calibration, ScheduleSlot, SeenSchedule
+from db.models.runs import Batch, ExactResult, Result, Run, Shard
+
+__all__ = (
+    "SCHEMA", "Alert", "Base", "Baseline", "Batch", "Calibration", "ExactResult", "GoldenItem",
+    "GoldenVersion", "Json", "Judgment", "Question", "Result", "Run", "ScheduleSlot",
+    "SeenSchedule", "Shard",
+)  # fmt: skip
