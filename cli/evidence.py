@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db import comparisons, results, runs
+from db import results, runs
 from db.runs import RunContext
 from db.session import Session
 from pipeline.types import Verdict
@@ -73,6 +73,8 @@ def _gather(session: Session, found: RunContext) -> Evidence:
     lost: Sequence[Any] = ()
     if reference is not None:
         before = runs.get(session, reference).run
+        from db import comparisons
+
         lost = comparisons.lost(session, run, before, limit=WORST)
     must_pass = results.must_pass_details(session, run.id) if run.gate["must_pass"] else ()
     return Evidence(found, lost, must_pass)

@@ -14,7 +14,7 @@ from cli.records import result_record, run_record
 from cli.report import groups_table, misses_table, print_run, verdict_text
 from cli.servers import open_servers
 from cli.trend import trend
-from db import comparisons, results
+from db import results
 from db import runs as stored
 from db.models import Run
 from pipeline.errors import UsageError
@@ -124,6 +124,8 @@ def _lost(session: Any, run: Run, limit: int) -> Any:  # noqa: ANN401 - rows of 
     if run.compared_to is None:
         return []
     reference = stored.get(session, run.compared_to).run
+    from db import comparisons
+
     return comparisons.lost(session, run, reference, limit=limit)
 
 

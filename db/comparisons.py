@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db import exact
 from db.models import Batch, Run
-from db.pairing import ROWS, SIDES, changes_of, hits, pair_up, with_statistics
+from db.pairing import ROWS, SIDES, add_statistics, changes_of, hits, pair_up
 from pipeline.verdict.compare import (
     CategoryChange,
     Comparison,
@@ -74,7 +74,7 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
     return Comparison(
         reference=reference.id,
         pairing=pairing,
-        changes=with_statistics(session, run, reference, changes),
+        changes=add_statistics(session, run, reference, changes),
         lost=lost,
         won=won,
         corpus=corpus_changes(run.corpus_fingerprint, reference.corpus_fingerprint),

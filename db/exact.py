@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db import runs, shards
 from db.models import GoldenItem, Json, Result, Run
-from db.pairing import ROWS, changes_of, with_statistics
+from db.pairing import ROWS, add_statistics, changes_of
 from db.session import plan_for_many
 from db.shards import Claim
 from pipeline.types import Kind
@@ -262,7 +262,7 @@ def compare(session: Session, run: Run, reference: Run) -> ExactComparison | Non
     changes, lost, won = changes_of(session, run, reference, both, "shadowed")
     return ExactComparison(
         shared=losses.shared,
-        changes=with_statistics(session, run, reference, changes, "shadowed"),
+        changes=add_statistics(session, run, reference, changes, "shadowed"),
         lost=lost,
         won=won,
         loss_now=float(losses.loss_now),

@@ -10,7 +10,7 @@ from db.models import Run
 from db.session import plan_for_many
 from pipeline.scoring import Measure
 from pipeline.verdict.compare import Change
-from pipeline.verdict.resampling import Differences, seed_of
+from pipeline.verdict.resampling import Differences, seed_of, with_statistics
 
 Rows = Literal["shared", "shadowed"]
 """The pairs meant: by what was served, or by what exact search finds, where both runs asked it."""
@@ -83,7 +83,7 @@ def changes_of(
     return [Change(name, float(a), float(b)) for name, a, b in pairs], row[0], row[1]
 
 
-def with_statistics(
+def add_statistics(
     session: Session,
     run: Run,
     reference: Run,
@@ -99,7 +99,7 @@ def with_statistics(
         return list(changes)
     found = _differences(session, run, reference, names, rows)
     return [
-        change.with_statistics(found[change.metric], seed_of(run.id, reference.id, change.metric))
+        with_statistics(change, found[change.metric], seed_of(run.id, reference.id, change.metric))
         if change.metric in found
         else change
         for change in changes

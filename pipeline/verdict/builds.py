@@ -8,7 +8,7 @@ the net loss between two measurements is also held against how much whole measur
 import math
 from dataclasses import dataclass
 
-from scipy.stats import norm, t
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 PART_OF_LOSS = 0.25
 """Standard deviation of a build's mean, as a part of the index loss, where it was not measured.
@@ -33,12 +33,13 @@ class Deviation:
         if self.questions == 0:
             return float(net_lost <= 0)
         share = net_lost / self.questions
-        return float(norm.sf(share) if self.rounds is None else t.sf(share, self.rounds - 1))
+        # The tail above is that below of the opposite: both distributions are symmetric.
+        return float(ndtr(-share) if self.rounds is None else stdtr(self.rounds - 1, -share))
 
     def needed(self, alpha: float) -> int:
         """Return the least whole loss that noise alone exceeds in at most alpha of runs."""
-        beyond = norm.isf(alpha) if self.rounds is None else t.isf(alpha, self.rounds - 1)
-        return math.floor(float(beyond) * self.questions) + 1
+        below = ndtri(alpha) if self.rounds is None else stdtrit(self.rounds - 1, alpha)
+        return math.floor(-float(below) * self.questions) + 1
 
     def visible_drop(self, n: int, needed: float, power: float) -> float:
         """Return the drop, a share, that reaches `needed` with that power, by the normal.
@@ -46,7 +47,7 @@ class Deviation:
         With a drop d the net loss has the mean n d and the variance of the noise and n d (1 - d).
         May be above 1: no drop is found.
         """
-        z = float(norm.isf(1 - power))
+        z = float(ndtri(power))
         drop = needed / n
         for _ in range(_STEPS):
             spread = math.sqrt(self.questions**2 + n * min(drop, 1) * (1 - min(drop, 1)))

@@ -1,10 +1,8 @@
 """A paired comparison of two runs: only questions that are the same, and scored, in both."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Self
-
-from pipeline.verdict.resampling import Differences, bootstrap_interval, sign_flip_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +48,6 @@ class Change:
     def difference(self) -> float:
         """Now minus before: below zero is a drop."""
         return self.current - self.previous
-
-    def with_statistics(self, differences: Differences, seed: int) -> "Change":
-        """Return the change with its interval and p-value; `differences` are now minus before."""
-        return replace(
-            self,
-            interval=bootstrap_interval(differences, seed=seed),
-            p=sign_flip_p(differences, seed=seed),
-        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures and their difference, at full precision."""

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pipeline.verdict.resampling import Differences
 
@@ -53,7 +53,7 @@ class NoiseSum:
         has the mean n d and the variance n (v + d (1 - d)), v that of the noise.
         """
         variance = float(self._sizes**2 @ self._chances) / GRID**2
-        z = float(norm.ppf(power))
+        z = float(ndtri(power))
         drops = np.linspace(0, 1, 10_001)
         spread = np.sqrt(self.n * (variance + drops * (1 - drops)))
         found = self.n * drops - z * spread >= needed

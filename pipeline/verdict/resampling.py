@@ -11,12 +11,14 @@ equal figures.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaln
+
+from pipeline.verdict.compare import Change
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -129,6 +131,15 @@ def sign_flip_p(
     sums = _drawn_sums(sizes, numbers, resamples, seed)
     beyond = int(np.count_nonzero(_as_extreme(sums, observed, alternative)))
     return (beyond + 1) / (resamples + 1)
+
+
+def with_statistics(change: Change, differences: Differences, seed: int) -> Change:
+    """Return a change with its interval and p-value; `differences` are now minus before."""
+    return replace(
+        change,
+        interval=bootstrap_interval(differences, seed=seed),
+        p=sign_flip_p(differences, seed=seed),
+    )
 
 
 def mcnemar_exact(lost: int, won: int) -> float:

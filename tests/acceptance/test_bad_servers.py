@@ -163,7 +163,7 @@ START_BATCH = """
 from pipeline.errors import TransientError
 from workers.enqueue import start_batch
 try:
-    start_batch(["fulltext"], trigger="reindex")
+    start_batch(["fulltext"])
 except TransientError as error:
     print(error)
 """

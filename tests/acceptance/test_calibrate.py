@@ -46,7 +46,7 @@ def test_a_table_and_a_line_say_how_noisy_each_strategy_is(loaded: Project) -> N
     done = loaded.run("calibrate", "--strategy", "vector", "--strategy", "fulltext")
 
     assert done.err == ""
-    # With f = 1 / (2 * 120 * 4) the binomial tail gives three net lost, and four points.
+    # With f = 1 / (2 * 120 * 12) the binomial tail gives three net lost, and four points.
     for name in ("vector", "fulltext"):
         assert (
             f"{name}: f = 0.1 % (0 flips in 4 pairs of 120): a drop is told from 3 net lost"
@@ -82,8 +82,8 @@ def test_everything_is_there_as_json(loaded: Project) -> None:
     assert {*record} == RECORD
     assert (record["strategy"], record["k"], record["level"]) == ("vector", 3, "document")
     assert (record["n"], record["pairs"], record["reindexed"]) == (120, 12, True)
-    assert record["flip_rate"] == (record["flips"] + 1) / (2 * 120 * 4)
-    assert sum(count for _, count in record["differences"]["ndcg@3"]) == 480
+    assert record["flip_rate"] == (record["flips"] + 1) / (2 * 120 * 12)
+    assert sum(count for _, count in record["differences"]["ndcg@3"]) == 1440
     assert record["corpus"]["index"]["name"] == "chunks_embedding"
     assert made["skipped"] == ["fulltext"]
     assert made["left_out"] == {"vector": 0}

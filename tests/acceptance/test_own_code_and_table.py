@@ -26,7 +26,7 @@ tenant = "customer"
 START_BATCH = """
 from workers.enqueue import start_batch
 
-started = start_batch(["vector", "fulltext"], trigger="reindex", requested_by="nightly job", k=3)
+started = start_batch(["vector", "fulltext"], requested_by="nightly job", k=3)
 print(*started.run_ids)
 """
 
@@ -83,7 +83,7 @@ def test_your_code_starts_a_batch_that_celerys_own_worker_evaluates(
         vector, fulltext = project.wait_for_run(first), project.wait_for_run(second)
     assert (vector["strategy"], fulltext["strategy"]) == ("vector", "fulltext")
     for run in (vector, fulltext):
-        assert (run["trigger"], run["requested_by"], run["k"]) == ("reindex", "nightly job", 3)
+        assert (run["trigger"], run["requested_by"], run["k"]) == ("manual", "nightly job", 3)
         assert run["verdict"] == "baseline"
 
 

@@ -86,12 +86,12 @@ def test_two_beats_start_each_batch_once_and_the_list_shows_its_verdict(
     listed = scheduled.json_rows("schedule", "list")
 
     assert [each["name"] for each in listed] == ["a", "b", "c", "d"]
-    for each in listed:
-        assert each["note"] is None
-        assert each["last"].endswith("T00:00:00Z")
-        assert each["next"] > each["last"]
-        assert [run["strategy"] for run in each["runs"]] == ["fulltext"]
-        assert each["runs"][0]["verdict"] in {"baseline", "ok"}
+    for schedule in listed:
+        assert schedule["note"] is None
+        assert schedule["last"].endswith("T00:00:00Z")
+        assert schedule["next"] > schedule["last"]
+        assert [run["strategy"] for run in schedule["runs"]] == ["fulltext"]
+        assert schedule["runs"][0]["verdict"] in {"baseline", "ok"}
     shown = scheduled.run("schedule", "list").out
     assert "every 1d" in shown
     assert "fulltext ok" in shown

@@ -62,6 +62,8 @@ def test_up_serves_other_commands_and_ctrl_c_stops_all(fresh: Project) -> None:
     assert _workers(fresh) == workers
     doctor = {finding["part"]: finding for finding in fresh.json_rows("doctor")}
     assert doctor["workers"]["health"] == "ok"
+    # Nobody is told of anything: no channel is named.
+    assert doctor.pop("channels")["health"] == "note"
     assert {finding["health"] for finding in doctor.values()} == {"ok"}
     up.press_ctrl_c()
     assert up.finish().code == 0
