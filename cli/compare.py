@@ -1,7 +1,7 @@
 """`recallwatch compare`: any two runs, question by question."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ from cli.changes import change_rows, ranks
 from cli.context import Context, pass_context
 from cli.lazy import examples
 from cli.markdown import changes_table, question_list
+from cli.notes import comparison_notes
 from cli.output import Column, print_json, table
 from cli.report import shorten, wider_note, with_note
 from cli.servers import open_servers
@@ -18,6 +19,9 @@ from db import comparisons, runs
 from db.models import Run
 from pipeline.errors import UsageError
 from pipeline.verdict.compare import Comparison
+
+MOST_GROUPS = 5
+"""Groups of each kind that are shown; --json has them all."""
 
 COMPARED = ("k", "level", "relevance_threshold", "convention")
 
@@ -92,20 +96,45 @@ def _record(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of db.compariso
 
 
 def _print(context: Context, run: Run, found: Comparison, moved: dict[str, Any]) -> None:
-    pairing = found.pairing
-    context.console.print(
-        f"{pairing.shared} shared questions ({pairing.new} new, {pairing.changed} changed,"
-        f" {pairing.gone} gone); hits lost {found.lost}, won {found.won}",
-        soft_wrap=True,
-    )
+    for note in _notes(found):
+        context.console.print(note, soft_wrap=True)
     figures = (f"run {found.reference}", f"run {run.id}", "difference", "95 % interval", "p")
     columns: list[str | Column] = ["metric", *(Column(name, right=True) for name in figures)]
     if rows := change_rows(run.k, found.changes):
         context.console.print(table(None, columns, rows))
+    if groups := _groups(found):
+        context.console.print()
+        context.console.print(groups)
     for name, questions in moved.items():
         if questions:
             context.console.print()
             context.console.print(_moves(name, questions, run.k))
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    """Say what the comparison rests on, and what exact search and the index have to do with it."""
+    yield from comparison_notes(f"run {found.reference}", found.to_json())
+    exact = found.exact
+    if exact is not None:
+        yield (
+            f"exact search: hits lost {exact.lost}, won {exact.won} of {exact.shared}; index loss"
+            f" {100 * exact.loss_before:.1f} -> {100 * exact.loss_now:.1f} points of recall"
+        )
+
+
+def _groups(found: Comparison) -> Table | None:
+    """Return the categories, tenants and sources that fell most; None: there are no groups."""
+    kinds = {"category": found.categories, "tenant": found.tenants, "source": found.sources}
+    rows: list[list[object]] = [
+        [kind, group.name, f"{group.difference:+.4f}", group.n]
+        for kind, groups in kinds.items()
+        for group in groups[:MOST_GROUPS]
+    ]
+    if not rows:
+        return None
+    metric = next(group.metric for groups in kinds.values() for group in groups)
+    figures = [Column(metric, right=True), Column("questions", right=True)]
+    return table("by group, the worst first", ["group", Column("name", wrap=True), *figures], rows)
 
 
 def _moves(name: str, rows: Sequence[Any], k: int) -> Table:

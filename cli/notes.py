@@ -49,13 +49,23 @@ def _finding(finding: dict[str, Any]) -> Note:
     return Note(finding["text"], SPOKE.get(Verdict(finding["verdict"]), ""))
 
 
+_NOT_APART = "exact search failed, so index and corpus are not told apart"
+
+_NO_TIME = "; nothing wider was tried in time"
+
+WIDEST = 1000
+"""The widest ef_search that there is."""
+
+
 def exact_notes(run: Run) -> Iterable[str]:
     """Say what exact search finds beside the index, and what would bring the index nearer."""
     exact = run.exact
     if not exact:
         return
     if exact["error"]:
-        yield f"exact search failed, so index and corpus are not told apart: {exact['error']}"
+        part = "a part of exact search failed" if exact["n"] else _NOT_APART
+        yield f"{part}: {exact['error']}"
+    if not exact["n"]:
         return
     name = f"recall@{run.k}"
     sample = f" (sample of {exact['n']:,} of {exact['of']:,})" if exact["sampled"] else ""
@@ -68,17 +78,17 @@ def exact_notes(run: Run) -> Iterable[str]:
 
 def _ladder(looked: dict[str, Any] | None) -> Iterable[str]:
     """Say which ef_search would bring the index loss under a point, and its price."""
-    if not looked or not looked["ladder"]:
+    if not looked or len(looked["ladder"]) < 2:  # noqa: PLR2004 - nothing wider was tried
         return
     first, last = looked["ladder"][0], looked["ladder"][-1]
     cost = f"{last['ms']:.1f} ms a question, now {first['ms']:.1f}"
     if looked["suggested"] is not None:
         yield f"ef_search {looked['suggested']} would bring it under a point ({cost})"
     else:
-        yield (
-            f"ef_search {last['ef_search']} still loses {100 * last['loss']:.1f} points ({cost}):"
-            " rebuild the index with a larger m or ef_construction"
-        )
+        loss = f"{100 * last['loss']:.1f} points"
+        tried_all = last["ef_search"] >= WIDEST
+        then = ": rebuild the index with a larger m or ef_construction" if tried_all else _NO_TIME
+        yield f"ef_search {last['ef_search']} still loses {loss} ({cost}){then}"
 
 
 def _compared(run: Run) -> Iterable[str]:
@@ -102,7 +112,7 @@ def comparison_notes(reference: str, comparison: dict[str, Any]) -> Iterable[str
     ]
     hits = f"hits lost {comparison['lost']}, won {comparison['won']}"
     yield f"compared to {reference}: {', '.join(said)}; {hits}"
-    if comparison["setup"]:
+    if comparison.get("setup"):
         yield f"settings since then: {', '.join(comparison['setup'])}"
     if comparison["corpus"]:
         yield f"corpus since then: {', '.join(comparison['corpus'])}"

@@ -87,7 +87,8 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
 
 
 MOST_GROUPS = 100
-"""Groups kept, those that fell most first: a set may have a tenant for each question."""
+"""Groups kept, as a set may have a tenant for each question: those that are large enough to be
+judged, and then those that fell most, come first."""
 
 
 def _setup(run: Run) -> dict[str, Any]:
@@ -110,9 +111,12 @@ def _by(
     was = f"was[{reference.measures.index(metric) + 1}]"
     query = text(f"""
         SELECT {column} AS name, avg({now} - {was}) AS difference, count(*) AS n
-        FROM {ROWS["shared"]} WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2, 1 LIMIT :most
+        FROM {ROWS["shared"]} WHERE {column} IS NOT NULL GROUP BY 1
+        ORDER BY count(*) >= :least DESC, 2, 1 LIMIT :most
     """)
-    rows = session.execute(query, {"most": MOST_GROUPS})
+    least = run.gate.get("category_min", 1)
+    found = session.execute(query, {"most": MOST_GROUPS, "least": least})
+    rows = sorted(found, key=lambda row: (row.difference, row.name))
     return [CategoryChange(row.name, metric, float(row.difference), row.n) for row in rows]
 
 

@@ -136,8 +136,11 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
             count(*) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable,
             count(*) FILTER (WHERE i.kind = 'answerable' AND outcome = 'ineligible') AS dead,
             count(*) FILTER (WHERE outcome = 'scored' AND run.k < (
-                SELECT count(*) FROM jsonb_each_text(i.expected) e
-                WHERE e.value::integer >= run.relevance_threshold)) AS more_expected_than_k,
+                SELECT count(DISTINCT live.name) FROM jsonb_each_text(i.expected) e,
+                    LATERAL (SELECT CASE run.level WHEN 'document'
+                        THEN regexp_replace(e.key, ':[^:]*$', '') ELSE e.key END AS name) AS live
+                WHERE e.value::integer >= run.relevance_threshold
+                    AND live.name <> ALL(r.missing))) AS more_expected_than_k,
             avg(scores[1]) FILTER (WHERE i.kind = 'unanswerable') AS unanswerable_best_score,
             avg(scores[1]) FILTER (WHERE outcome = 'scored') AS scored_best_score,
             min(error) FILTER (WHERE outcome = 'failed') AS example_error
@@ -149,18 +152,29 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
     return dict(session.execute(query, {"run_id": run_id}).mappings().one())
 
 
-def must_pass(session: Session, run: Run, version_id: int) -> tuple[int, list[str]]:
-    """Return how many must-pass questions were scored, and the texts of those without a hit."""
+@dataclass(frozen=True, slots=True)
+class MustPass:
+    """What became of a run's must-pass questions: `missed` are the texts of those without a hit."""
+
+    scored: int
+    missed: Sequence[str]
+    not_scored: int
+
+
+def must_pass(session: Session, run: Run, version_id: int) -> MustPass:
+    """Count the must-pass questions that were scored, were missed, or could not be scored."""
     hit = run.measures.index(f"hit@{run.k}") + 1
     query = text(f"""
-        SELECT count(*) AS scored, array_agg(i.text ORDER BY i.position)
-            FILTER (WHERE measured[{hit}] = 0) AS missed
+        SELECT count(*) FILTER (WHERE outcome = 'scored') AS scored,
+            array_agg(i.text ORDER BY i.position)
+                FILTER (WHERE outcome = 'scored' AND measured[{hit}] = 0) AS missed,
+            count(*) FILTER (WHERE outcome <> 'scored') AS not_scored
         FROM recallwatch.result r JOIN recallwatch.golden_item i
             ON i.version_id = :version_id AND i.position = r.position
-        WHERE r.run_id = :run_id AND i.must_pass AND r.outcome = 'scored'
+        WHERE r.run_id = :run_id AND i.must_pass AND i.kind = 'answerable'
     """)
     row = session.execute(query, {"run_id": run.id, "version_id": version_id}).one()
-    return row.scored, row.missed or []
+    return MustPass(row.scored, row.missed or [], row.not_scored)
 
 
 def shard_stats(session: Session, run_id: int) -> dict[str, float]:

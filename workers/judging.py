@@ -39,15 +39,16 @@ def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judg
 def _own(session: Session, found: RunContext, aggregate: Aggregate) -> Own:
     run, counts = found.run, aggregate.counts
     facts = run.facts or {}
-    asked, missed = results.must_pass(session, run, found.version.id)
+    must_pass = results.must_pass(session, run, found.version.id)
     return Own(
         scored=counts.scored,
         failed=counts.failed,
         ineligible=facts["dead"],
         unanswerable=facts["unanswerable"],
         metrics=aggregate.means,
-        must_pass=asked,
-        missed=missed,
+        must_pass=must_pass.scored,
+        missed=must_pass.missed,
+        not_scored=must_pass.not_scored,
     )
 
 
@@ -79,25 +80,23 @@ def noise_of(
 ) -> NoiseEstimate | None:
     """Return what is known of the noise between two runs: the best source there is, or None.
 
-    A search without an approximate index has none, and calibration tells it best for one with.
-    An index that was neither rebuilt nor written to answers as it did; of any other the index
-    loss bounds the noise.
+    A search without an approximate index has none. One that was neither rebuilt nor written to
+    answers as it did, so that the noise of rebuilds, if that was calibrated, is not its own. Of
+    any other calibration tells best, and else what the index missed before bounds it: what it
+    misses now is what is judged.
     """
     run, shared = found.run, comparison.pairing.shared
     if not has_index(run) and not has_index(reference):
         return estimate.exact(shared)
     known = calibrations.find(session, run, found.version, reference)
-    if known is not None:
-        then, now = (
-            calibrations.conditions(known),
-            calibrations.run_conditions(run, found.version.id),
-        )
-        return calibrations.figures(known).estimate(staleness(then, now))
-    if untouched(run.corpus_fingerprint, reference.corpus_fingerprint):
-        return estimate.exact(shared)
+    same = untouched(run.corpus_fingerprint, reference.corpus_fingerprint)
+    if known is not None and not (same and known.reindexed):
+        now = calibrations.run_conditions(run, found.version.id)
+        notes = staleness(calibrations.conditions(known), now)
+        return calibrations.figures(known).estimate(notes)
+    if same:
+        return estimate.untouched(shared)
     apart = comparison.exact
     if apart is None or apart.shared == 0:
         return None
-    missed = max(apart.missed_now, apart.missed_before)
-    loss = max(apart.loss_now, apart.loss_before)
-    return estimate.from_index_loss(missed, apart.shared, loss)
+    return estimate.from_index_loss(apart.missed_before, apart.shared, apart.loss_before)

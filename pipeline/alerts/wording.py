@@ -11,7 +11,7 @@ from datetime import datetime
 from pipeline.alerts.message import Alert, LostQuestion, WiderSearch
 from pipeline.safe_text import clean
 from pipeline.types import AlertKind
-from pipeline.verdict.compare import Change, ExactComparison
+from pipeline.verdict.compare import Change, ExactComparison, p_text
 from pipeline.verdict.exact_rule import POINT
 from pipeline.verdict.gate import Cause, Rule
 
@@ -186,7 +186,7 @@ def _statistics(alert: Alert) -> list[str]:
     for change in sorted(changes_at_k(alert), key=lambda change: change.difference):
         if change.interval is not None and change.p is not None:
             low, high = change.interval
-            where = f"{low:+.4f} to {high:+.4f} (95 % interval, p = {change.p:.2g})"
+            where = f"{low:+.4f} to {high:+.4f} (95 % interval, {p_text(change.p)})"
             return [f"with other questions of this kind {one_line(change.metric)}: {where}"]
     return []
 

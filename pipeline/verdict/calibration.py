@@ -175,7 +175,8 @@ def same_index(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
 def untouched(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     """Say of two fingerprints whether the index was neither rebuilt nor written to in between.
 
-    False where that is not known, as the vectors of a very large corpus are not hashed.
+    As far as the index's file and the vectors' hash tell: rows that were deleted and inserted again
+    change neither. False where that is not known, as those of a very large corpus are not hashed.
     """
     known = now["vectors"] is not None
     return known and now["vectors"] == before["vectors"] and same_index(now, before)
@@ -206,7 +207,7 @@ def staleness(calibration: Conditions, run: Conditions) -> list[str]:
     """
     said = other_conditions(calibration, run)
     then, now = calibration.corpus["chunks"], run.corpus["chunks"]
-    if abs(now - then) >= MOST_GROWTH * then:
+    if now != then and abs(now - then) >= MOST_GROWTH * then:
         said.append(f"corpus had {then:,} chunks, now {now:,}")
     if calibration.version != run.version:
         said.append("golden set changed")

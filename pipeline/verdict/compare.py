@@ -159,10 +159,14 @@ class Comparison:
             lost=values["lost"],
             won=values["won"],
             corpus=values["corpus"],
-            setup=tuple(values["setup"]),
-            **{name: tuple(CategoryChange(**group) for group in values[name]) for name in GROUPS},
-            exact=ExactComparison.from_json(values["exact"]) if values["exact"] else None,
+            setup=tuple(values.get("setup", ())),
+            **{name: _groups(values.get(name, ())) for name in GROUPS},
+            exact=ExactComparison.from_json(values["exact"]) if values.get("exact") else None,
         )
+
+
+def _groups(stored: Sequence[Mapping[str, Any]]) -> tuple[CategoryChange, ...]:
+    return tuple(CategoryChange(**group) for group in stored)
 
 
 _PARTS = (("texts", "chunk texts"), ("vectors", "vectors"))
@@ -225,3 +229,8 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 
 def _shown(values: Mapping[str, Any], name: str) -> str:
     return "unset" if values.get(name) is None else str(values[name])
+
+
+def p_text(p: float) -> str:
+    """Return "p = 0.21", or "p < 0.0001"."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"  # noqa: PLR2004 - the last digit shown

@@ -1,7 +1,7 @@
 """How much of a difference is the measurement's own noise, and how that is known."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -18,6 +18,7 @@ class Source(StrEnum):
     """Where a flip rate comes from."""
 
     EXACT = "exact"
+    UNTOUCHED = "untouched"
     CALIBRATED = "calibrated"
     INDEX_LOSS = "index_loss"
 
@@ -40,10 +41,13 @@ class NoiseEstimate:
     loss: float = 0.0
     notes: Sequence[str] = ()
 
-    def largest_net(self, metric: str) -> float:
-        """Return the largest net loss between two rounds, in questions' worth; 0 without any."""
+    def largest_net(self, metric: str, n: int) -> float:
+        """Return the largest net loss between two rounds, in n questions' worth; 0 without any.
+
+        Scaled from the questions that were calibrated, as `deviation` is.
+        """
         totals = self.totals.get(metric, ())
-        return max(totals) - min(totals) if totals else 0.0
+        return (max(totals) - min(totals)) * n / self.measured if totals else 0.0
 
     def deviation(self, metric: str, n: int) -> Deviation | None:
         """Return how much whole measurements of n questions vary; None: not at all, or not known.
@@ -66,6 +70,14 @@ def exact(n: int) -> NoiseEstimate:
     `pipeline.verdict.noise.UNKNOWN_EXACT_NEEDED`, the net loss of 4 questions that follows.
     """
     return NoiseEstimate(source=Source.EXACT, flip_rate=flip_rate(0, max(n, 1), 2))
+
+
+def untouched(n: int) -> NoiseEstimate:
+    """Return the estimate for an index that answers as it did: nobody built it anew or wrote to it.
+
+    The same convention as `exact`.
+    """
+    return replace(exact(n), source=Source.UNTOUCHED)
 
 
 def from_index_loss(missed: int, n: int, loss: float) -> NoiseEstimate:

@@ -1,12 +1,12 @@
 """What exact search says of two runs: did texts and vectors change, or only the index."""
 
 from pipeline.types import Verdict
-from pipeline.verdict.compare import ExactComparison
+from pipeline.verdict.compare import ExactComparison, p_text
 from pipeline.verdict.estimate import exact
 from pipeline.verdict.gate import Finding, Gate, Rule
 from pipeline.verdict.loss import loss_of
 from pipeline.verdict.noise import half_points
-from pipeline.verdict.noise_rule import Answer, answer, p_text
+from pipeline.verdict.noise_rule import Answer, answer
 
 POINT = 0.01
 """An index loss that moved by less is called unchanged."""

@@ -2,8 +2,8 @@
 
 The same question as `pipeline.verdict.noise` answers, with the differences that A/A pairs showed
 in place of whole questions: each of n questions draws one of them, with a random sign (Fisher's
-sign flips). The distribution of their sum is computed, not sampled: on a grid of thousandths of a
-question, by the power of its characteristic function.
+sign flips). The distribution of their sum is computed, not sampled: on a fine grid, by the power
+of its characteristic function. What does not stand on the grid is rounded so that noise grows.
 """
 
 import math
@@ -18,8 +18,10 @@ from pipeline.verdict.resampling import Differences
 
 Floats = NDArray[np.float64]
 
-GRID = 1000
-"""Steps of the grid to a question."""
+GRID = 2520
+"""Steps of the grid to a question: fractions with denominators up to 10 stand on it exactly."""
+
+_ROUNDING = 1e-6
 
 _DEVIATIONS = 12
 _LARGE_JUMPS = 20
@@ -38,7 +40,7 @@ class NoiseSum:
 
     def p_value(self, net_lost: float) -> float:
         """Return the chance that noise alone loses `net_lost` or more; to about 1e-12."""
-        return float(self._tail_from(math.ceil(net_lost * GRID - GRID * 1e-9)))
+        return self._tail_from(math.floor(net_lost * GRID + _ROUNDING))
 
     def needed(self, alpha: float) -> float:
         """Return the least loss above zero that noise alone reaches in at most alpha of runs."""
@@ -62,7 +64,8 @@ class NoiseSum:
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
         """Sizes of the differences, in steps of the grid."""
-        return np.append(np.rint(np.abs(self.noise.values) * GRID), GRID).astype(np.int64)
+        steps = np.ceil(np.abs(self.noise.values) * GRID - _ROUNDING)
+        return np.append(steps, GRID).astype(np.int64)
 
     @cached_property
     def _chances(self) -> Floats:

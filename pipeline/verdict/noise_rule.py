@@ -6,18 +6,22 @@ from dataclasses import dataclass, replace
 from pipeline.types import Verdict
 from pipeline.verdict import noise
 from pipeline.verdict.builds import Deviation
-from pipeline.verdict.compare import Comparison
+from pipeline.verdict.compare import Comparison, p_text
 from pipeline.verdict.estimate import NoiseEstimate, Source
 from pipeline.verdict.gate import Finding, Gate, Rule
 from pipeline.verdict.graded import NoiseSum
 from pipeline.verdict.loss import HIT, Loss, loss_of
 from pipeline.verdict.resampling import Differences
 
+ROUNDING = 1e-9
+"""Sums of fractions may lie so far beside what they stand for."""
+
 POWER = 0.8
 """The chance with which a drop of the size of the blind spot is found."""
 
 _SOURCES = {
     Source.EXACT: "exact search",
+    Source.UNTOUCHED: "the index is untouched",
     Source.CALIBRATED: "calibrated",
     Source.INDEX_LOSS: "at most the index loss",
 }
@@ -83,9 +87,9 @@ def _graded(differences: Differences, n: int, net: float, alpha: float) -> Answe
 def _together(alone: Answer, estimate: NoiseEstimate, alpha: float, metric: str) -> Answer:
     """Ask for more where whole measurements vary more than questions that flip alone would."""
     n, least = alone.n, alone.needed or 0.0
-    largest = estimate.largest_net(metric)
-    if largest:
-        least = max(least, math.floor(largest) + 1)
+    largest = estimate.largest_net(metric, n)
+    if largest > ROUNDING:
+        least = max(least, math.floor(largest) + 1 if _is_hit(metric) else largest)
     deviation = estimate.deviation(metric, n)
     if deviation is not None:
         least = max(least, deviation.needed(alpha))
@@ -122,7 +126,7 @@ def noise_findings(
         "needed": found.needed,
         "flip_rate": estimate.flip_rate,
         "source": estimate.source,
-        "largest_net": estimate.largest_net(loss.metric),
+        "largest_net": estimate.largest_net(loss.metric, loss.n),
     }
     said = Finding(
         rule=Rule.NOISE,
@@ -162,16 +166,15 @@ def _is_hit(metric: str) -> bool:
 
 def _whole(net: float) -> int:
     """Round towards no loss; a sum of fractions may lie an ulp under a whole number."""
-    return int(net + 1e-9) if net > 0 else -int(-net + 1e-9)
+    return int(net + ROUNDING) if net > 0 else -int(-net + ROUNDING)
 
 
 def _verdict(gate: Gate, found: Answer) -> Verdict:
-    if found.needed is None:
-        return Verdict.OK
-    if found.net >= found.needed - 1e-9 and found.p <= gate.alpha:
-        return Verdict.REGRESSED
-    if -found.net >= found.needed - 1e-9 and found.p_back <= gate.alpha:
-        return Verdict.IMPROVED
+    if found.needed is not None:
+        if found.net >= found.needed - ROUNDING and found.p <= gate.alpha:
+            return Verdict.REGRESSED
+        if -found.net >= found.needed - ROUNDING and found.p_back <= gate.alpha:
+            return Verdict.IMPROVED
     return Verdict.WATCH if found.net > 0 and found.p <= gate.watch_alpha else Verdict.OK
 
 
@@ -188,8 +191,3 @@ def _text(loss: Loss, estimate: NoiseEstimate, found: Answer, verdict: Verdict) 
     rate = f"flip rate {100 * estimate.flip_rate:.2g} %, {_SOURCES[estimate.source]}"
     notes = f"; {', '.join(estimate.notes)}" if estimate.notes else ""
     return f"{loss.words}: {how}, {p} ({needed}; {rate}{notes})"
-
-
-def p_text(p: float) -> str:
-    """Return "p = 0.21", or "p < 0.0001"."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"  # noqa: PLR2004 - the last digit shown

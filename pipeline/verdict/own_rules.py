@@ -18,7 +18,7 @@ class Own:
 
     `ineligible` counts answerable questions without a live key. `metrics` are means over the
     scored ones. `must_pass` counts those marked so and scored, `missed` are the ones among them
-    without a hit at k.
+    without a hit at k, `not_scored` counts those that failed or have no live key.
     """
 
     scored: int
@@ -28,6 +28,7 @@ class Own:
     metrics: Mapping[str, float] = field(default_factory=dict)
     must_pass: int = 0
     missed: Sequence[str] = ()
+    not_scored: int = 0
 
 
 def measured(gate: Gate, own: Own) -> Judgement | None:
@@ -72,8 +73,22 @@ def own_findings(gate: Gate, own: Own) -> list[Finding]:
         for metric, floor in gate.floor.items()
         if own.metrics[metric] < floor - ROUNDING
     ]
-    if not gate.must_pass or not own.missed:
-        return low
+    return low + _must_pass(own) if gate.must_pass else low
+
+
+def _must_pass(own: Own) -> list[Finding]:
+    """Return what became of the must-pass questions; one that could not be asked is warned of."""
+    unasked = Finding(
+        rule=Rule.MUST_PASS,
+        verdict=Verdict.OK,
+        text=f"{own.not_scored} must-pass questions failed or have no expected key in the corpus",
+        counts=False,
+        warning=True,
+        figures={"not_scored": own.not_scored},
+    )
+    found = [unasked] if own.not_scored else []
+    if not own.missed:
+        return found
     quoted = "; ".join(own.missed[:SHOWN])
     more = f"; and {len(own.missed) - SHOWN} more" if len(own.missed) > SHOWN else ""
     missed = Finding(
@@ -82,7 +97,7 @@ def own_findings(gate: Gate, own: Own) -> list[Finding]:
         text=f"{len(own.missed)} of {own.must_pass} must-pass questions missed: {quoted}{more}",
         figures={"missed": len(own.missed), "of": own.must_pass},
     )
-    return [*low, missed]
+    return [missed, *found]
 
 
 def category_findings(gate: Gate, comparison: Comparison) -> list[Finding]:

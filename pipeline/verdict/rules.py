@@ -57,7 +57,9 @@ def judge(
     counting = [each.verdict for each in findings if each.counts]
     worst = min(counting, key=SEVERITY.index)
     ordered = sorted(findings, key=lambda each: _order(each, worst))
-    return Judgement(verdict=worst, findings=ordered, cause=_cause(findings, (last, pinned)))
+    regressed = worst is Verdict.REGRESSED
+    cause = _cause(findings, (last, pinned)) if regressed else None
+    return Judgement(verdict=worst, findings=ordered, cause=cause)
 
 
 def against(gate: Gate, reference: Against) -> list[Finding]:
@@ -147,7 +149,8 @@ def _cause(findings: Sequence[Finding], references: Sequence[Against | None]) ->
     """Say where a regression comes from, by the reference against which it is one.
 
     Without exact search beside the index there is nothing to tell by; a search that uses no
-    index can only have lost by its corpus.
+    index can only have lost by its corpus. None too where neither is seen to be worse: a drop
+    that is spread over both, or that the sample does not show.
     """
     for reference in filter(None, references):
         fell = {
@@ -158,7 +161,8 @@ def _cause(findings: Sequence[Finding], references: Sequence[Against | None]) ->
             and (each.counts or each.rule is Rule.EXACT)
         }
         served = bool(fell.intersection(_SERVED))
-        if not served and Rule.EXACT not in fell:
+        counted = any(each.rule is Rule.EXACT and each.counts for each in findings)
+        if not served and not (Rule.EXACT in fell and counted):
             continue
         return _cause_of(reference, served=served, exact=Rule.EXACT in fell)
     return None
@@ -169,7 +173,7 @@ def _cause_of(reference: Against, *, served: bool, exact: bool) -> Cause | None:
     if compared.exact is None or compared.exact.shared == 0:
         sure = noise is not None and noise.source is Source.EXACT and not compared.setup
         return Cause.CORPUS if sure else None
+    grew = compared.exact.loss_now - compared.exact.loss_before >= POINT
     if not exact:
-        return Cause.INDEX
-    grew = compared.exact.loss_now - compared.exact.loss_before
-    return Cause.BOTH if served and grew >= POINT else Cause.CORPUS
+        return Cause.INDEX if grew else None
+    return Cause.BOTH if served and grew else Cause.CORPUS

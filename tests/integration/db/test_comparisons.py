@@ -348,3 +348,21 @@ def test_the_record_says_how_the_corpus_differs(db: Database) -> None:
         "chunk texts unchanged",
         "vectors changed",
     ]
+
+
+def test_a_category_that_is_large_enough_is_kept_beside_many_small_ones(db: Database) -> None:
+    small = comparisons.MOST_GROUPS + 1
+    labels = [*(f"small {n}" for n in range(small)), *["large"] * 20]
+    import_set(
+        db, [replace(q, category=c) for q, c in zip(questions(len(labels)), labels, strict=True)]
+    )
+    before = run_with(db, [scored(p) for p in range(len(labels))])
+    after = run_with(
+        db, [scored(p, 0, 0, 0) if p <= small else scored(p) for p in range(len(labels))]
+    )
+
+    found = compare(db, after, before).categories
+
+    assert len(found) == comparisons.MOST_GROUPS
+    assert found[-1] == CategoryChange("large", "recall@5", -0.05, 20)
+    assert [c.difference for c in found] == sorted(c.difference for c in found)

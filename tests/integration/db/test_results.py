@@ -281,3 +281,32 @@ def test_the_tables_refuse_a_state_that_is_not_drawn(
         execute(db, f"UPDATE recallwatch.{change}{where}")
 
     assert run_of(db, run).status == "queued"
+
+
+def test_must_pass_questions_are_scored_missed_or_not_to_be_scored(db: Database) -> None:
+    import_set(db, [replace(question, must_pass=n < 4) for n, question in enumerate(questions(5))])
+    run_id = start_run(db)
+    store_all(db, run_id, [scored(0), scored(1, 0, 0, 0), failed(2), ineligible(3), failed(4)])
+
+    with db.begin() as session:
+        found = runs.get(session, run_id)
+        must_pass = results.must_pass(session, found.run, found.version.id)
+
+    assert must_pass == results.MustPass(scored=2, missed=["question 1"], not_scored=2)
+
+
+@pytest.mark.parametrize(("level", "more"), [("chunk", 1), ("document", 0)])
+def test_more_than_k_are_expected_when_so_many_live_ones_are(
+    db: Database, level: str, more: int
+) -> None:
+    import_set(db, [Question("?", {f"d:{n}": 1 for n in range(7)})])
+    run_id = start_run(db, {"level": level})
+    store_all(db, run_id, [scored(0, missing=["d:0"] if level == "chunk" else [])])
+
+    with db.begin() as session:
+        assert results.facts(session, run_id)["more_expected_than_k"] == more
+
+    dead = start_run(db)
+    store_all(db, dead, [scored(0, missing=["d:0", "d:1"])])
+    with db.begin() as session:
+        assert results.facts(session, dead)["more_expected_than_k"] == 0

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from db import baselines, runs
+from db import baselines, calibrations, runs
 from db.models import Run
 from db.results import ResultRow
 from db.session import Database
+from pipeline.verdict.calibration import Figures
 from tests.integration.db.building import import_set, ineligible, questions, scored
 from tests.integration.workers.working import finished
 from workers.context import Context
@@ -88,8 +89,12 @@ def test_ten_runs_that_each_lose_too_little_are_caught_by_the_baseline(
 def by_index(file: int) -> dict[str, Any]:
     """Return a plan of a run that this build of an index serves."""
     index = INDEX["index"] | {"file": file}
-    strategy = {"name": "vector", "kind": "vector"}
-    return {"corpus_fingerprint": INDEX | {"index": index}, "settings": {"strategy": strategy}}
+    settings = {
+        "strategy": {"name": "vector", "kind": "vector", "exact": False},
+        "corpus": {"table": "docs"},
+        "embedding": {"provider": "local", "model": "", "dimensions": 4, "base_url": None},
+    }
+    return {"corpus_fingerprint": INDEX | {"index": index}, "settings": settings}
 
 
 def test_a_rebuilt_index_of_unknown_noise_is_judged_by_the_plain_rule_and_it_is_said(
@@ -144,3 +149,26 @@ def test_a_golden_set_that_does_not_fit_the_corpus_is_unmeasured(ctx: Context, n
     assert run.verdict == "unmeasured"
     assert run.reasons is not None
     assert "30 of 40 answerable questions have no expected key" in run.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "verdict", "source"), [(1, "regressed", "untouched"), (2, "ok", "calibrated")]
+)
+def test_the_noise_of_rebuilds_is_only_that_of_a_rebuilt_index(
+    ctx: Context, db: Database, name: str, file: int, verdict: str, source: str
+) -> None:
+    first = finished(ctx, name, missing(), by_index(1), rule="noise", must_pass=False)
+    rounds = [30.0, 35.0] * 6 + [33.0]
+    noisy = Figures(
+        n=N, pairs=12, flips=12, largest_net=5, differences={}, totals={"hit@5": rounds}
+    )
+    with db.begin() as session:
+        found = runs.get(session, first.id)
+        calibrations.add(session, found.version, found.run, noisy, reindexed=True)
+
+    run = finished(
+        ctx, name, missing(*range(30, 36)), by_index(file), rule="noise", must_pass=False
+    )
+
+    (noise,) = [each for each in run.findings or [] if each["rule"] == "noise"]
+    assert (run.verdict, noise["figures"]["source"]) == (verdict, source)

@@ -1,14 +1,16 @@
 """Two runs side by side, as a person and as a pull request reads them."""
 
+import io
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from cli.compare import _check, _markdown, _record
+from cli.compare import _check, _groups, _markdown, _notes, _record
 from db.models import Run
 from pipeline.errors import UsageError
-from pipeline.verdict.compare import Change, Comparison, Pairing
+from pipeline.verdict.compare import CategoryChange, Change, Comparison, ExactComparison, Pairing
 
 PAIRING = Pairing(shared=8, new=0, changed=0, gone=0, relived=0, unscored=0)
 
@@ -61,4 +63,41 @@ def test_markdown_shows_questions_as_they_are() -> None:
         "- b? (2 -> 3*)",
         "",
         r"\* a wider search finds it within 5: the index missed it",
+    ]
+
+
+def test_groups_are_shown_by_kind_with_their_worst_first() -> None:
+    groups = [CategoryChange(f"c{n}", "recall@5", n / 10 - 0.5, 4) for n in range(7)]
+    found = Comparison(
+        1, PAIRING, [], lost=0, won=0, corpus=[], categories=groups,
+        sources=[CategoryChange("log", "recall@5", 0.25, 8)],
+    )  # fmt: skip
+
+    shown = _groups(found)
+
+    assert shown is not None
+    file = io.StringIO()
+    Console(file=file, width=80).print(shown)
+    rows = [line.split() for line in file.getvalue().splitlines()]
+    assert ["category", "c0", "-0.5000", "4"] in rows
+    assert ["source", "log", "+0.2500", "8"] in rows
+    assert sum(row[:1] == ["category"] for row in rows) == 5
+    assert _groups(Comparison(1, PAIRING, [], lost=0, won=0, corpus=[])) is None
+
+
+def test_what_rests_and_what_exact_search_says_is_noted() -> None:
+    exact = ExactComparison(
+        shared=8, changes=[], lost=1, won=0, loss_now=0.06, loss_before=0.031, missed_now=1,
+        missed_before=0,
+    )  # fmt: skip
+    found = Comparison(
+        1, PAIRING, [], lost=2, won=1, corpus=["vectors changed"], setup=["strategy.k 1 -> 2"],
+        exact=exact,
+    )  # fmt: skip
+
+    assert list(_notes(found)) == [
+        "compared to run 1: 8 shared; hits lost 2, won 1",
+        "settings since then: strategy.k 1 -> 2",
+        "corpus since then: vectors changed",
+        "exact search: hits lost 1, won 0 of 8; index loss 3.1 -> 6.0 points of recall",
     ]

@@ -43,9 +43,16 @@ def test_served_and_exact_stand_side_by_side() -> None:
 
 
 def test_exact_search_that_failed_is_no_figure() -> None:
-    (said,) = notes(exact=exact(error="out of memory"))
+    (said,) = notes(exact=exact(error="out of memory", n=0))
 
     assert said.text.startswith("exact search failed, so index and corpus are not told apart")
+
+
+def test_a_part_of_exact_search_that_failed_leaves_the_figures_of_the_rest() -> None:
+    failed, figures = notes(exact=exact(error="out of memory", n=4, sampled=True))
+
+    assert failed.text == "a part of exact search failed: out of memory"
+    assert "index loss 25.0 points" in figures.text
 
 
 def test_the_ef_search_that_would_help_is_given_with_its_price() -> None:
@@ -62,4 +69,8 @@ def test_the_ef_search_that_would_help_is_given_with_its_price() -> None:
         "ef_search 160 would bring it under a point (3.2 ms a question, now 1.0)"
     )
     assert "ef_search 80 still loses 2.0 points" in hopeless.text
-    assert "rebuild the index" in hopeless.text
+    assert hopeless.text.endswith("nothing wider was tried in time")
+    widest = [ladder[0], ladder[1] | {"ef_search": 1000}]
+    rebuild = notes(exact=exact(ef_search={"ladder": widest, "suggested": None}))[-1]
+    assert "rebuild the index" in rebuild.text
+    assert len(notes(exact=exact(ef_search={"ladder": ladder[:1], "suggested": None}))) == 1

@@ -133,7 +133,7 @@ def test_the_noise_rule_gets_rate_net_and_differences() -> None:
     estimate = found.estimate(["golden set changed"])
 
     assert (estimate.source, estimate.flip_rate) == (Source.CALIBRATED, 4 / 800)
-    assert (estimate.largest_net("hit@5"), estimate.notes) == (2, ["golden set changed"])
+    assert (estimate.largest_net("hit@5", 100), estimate.notes) == (2, ["golden set changed"])
     deviation = estimate.deviation("hit@5", 200)
     assert deviation is not None
     sample = np.std([60, 62, 61, 61, 60], ddof=1)

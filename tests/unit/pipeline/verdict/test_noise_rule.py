@@ -221,6 +221,47 @@ def test_exact_search_tells_the_index_from_the_corpus(
     assert (judgement.verdict, judgement.cause) == (verdict, cause)
 
 
+def test_an_index_loss_that_did_not_grow_is_no_cause() -> None:
+    apart = compared_exactly(3, 0, 0.01, 0.01)
+
+    judgement = judged(moved(20, 0, exact=apart), known(0.01))
+
+    assert (judgement.verdict, judgement.cause) == (Verdict.REGRESSED, None)
+
+
+def test_a_run_that_is_not_regressed_has_no_cause() -> None:
+    apart = compared_exactly(6, 0, 0.01, 0.01)
+
+    judgement = judged(moved(6, 0, exact=apart), known(0.01), gate())
+
+    assert one(judgement, Rule.EXACT).verdict == Verdict.REGRESSED
+    assert (judgement.verdict, judgement.cause) == (Verdict.OK, None)
+
+
+def test_an_untouched_index_is_not_said_to_be_exact_search() -> None:
+    judgement = judged(moved(9, 0), estimate.untouched(200))
+
+    assert (judgement.verdict, judgement.cause) == (Verdict.REGRESSED, None)
+    assert "the index is untouched" in one(judgement, Rule.NOISE).text
+
+
+def test_all_of_a_tiny_set_lost_is_watched_where_no_loss_could_be_an_alarm() -> None:
+    judgement = judged(moved(2, 0, 2), estimate.exact(2))
+
+    assert judgement.verdict == Verdict.WATCH
+    assert one(judgement, Rule.BLIND_SPOT).warning
+
+
+def test_the_largest_net_is_that_of_as_many_questions() -> None:
+    rounds = (3000, *[3020] * 12, 3040)
+    calibrated = replace(known(0.0001, *rounds), measured=5000)
+
+    found = answer(200, 3, calibrated, 0.001, "hit@5")
+
+    assert found.needed is not None
+    assert found.needed < 8
+
+
 def test_a_search_without_an_index_can_only_have_lost_by_its_corpus() -> None:
     assert judged(moved(9, 0), estimate.exact(200)).cause == Cause.CORPUS
     changed = moved(9, 0, setup=["strategy.match any -> all"])

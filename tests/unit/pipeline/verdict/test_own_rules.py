@@ -1,4 +1,4 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -110,3 +110,10 @@ def test_a_category_speaks_only_with_enough_questions_and_a_drop_beyond_the_allo
     assert [finding.figures["category"] for finding in found] == ["fell"]
     assert "category fell: recall@5 fell by 0.2000 over 20" in found[0].text
     assert category_findings(gate(), compared) == []
+
+
+def test_must_pass_questions_that_could_not_be_asked_are_warned_of() -> None:
+    (finding,) = own_findings(gate(), replace(reached(), not_scored=2))
+
+    assert (finding.verdict, finding.counts, finding.warning) == (Verdict.OK, False, True)
+    assert finding.text.startswith("2 must-pass questions failed or have no expected key")
