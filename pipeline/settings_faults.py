@@ -86,6 +86,9 @@ def _broken_rule(error: ErrorDetails, source_of: SourceOf) -> str:
 
 def _wrong_name(location: Location, source_of: SourceOf) -> str:
     *table, name, _ = location
+    names = (node_at(table) or {}).get("propertyNames", {}).get("enum")
+    if names:
+        return f"{_place((*table, name), source_of)}: must be one of {', '.join(names)}"
     return (
         f"{_place((*table, name), source_of)}: a name must be letters, digits, - and _, "
         "100 at most, the first a letter or digit"

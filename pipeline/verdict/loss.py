@@ -27,6 +27,8 @@ class Loss:
     @property
     def words(self) -> str:
         """Return "net 8 of 332 questions lost (9 lost, 1 won)", or the same of a metric."""
+        if self.net == self.lost == self.won == 0:
+            return f"none of {self.n} questions lost or won"
         which = "won" if self.net < 0 else "lost"
         if self.metric.startswith(HIT):
             net = f"net {abs(self.net):.0f} of {self.n} questions {which}"

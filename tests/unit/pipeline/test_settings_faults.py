@@ -139,6 +139,10 @@ def faults(text: str = "") -> str:
             "strategies.mine.ef_search: must be an integer from 1 to 1000, not 0",
         ),
         (
+            "[gate]\nfloor = { recal = 0.5 }",
+            "gate.floor.recal: must be one of hit, recall, precision, mrr, map, ndcg",
+        ),
+        (
             '[strategies."a b"]\nkind = "vector"',
             (
                 'strategies."a b": a name must be letters, digits, - and _, 100 at most, '

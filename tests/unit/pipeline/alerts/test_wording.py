@@ -129,7 +129,7 @@ def test_how_sure_is_said_of_the_metric_at_k_that_fell_most() -> None:
     (said,) = wording._statistics(regressed(changes=changes))
 
     assert said == (
-        "with other questions of this kind ndcg@5: -0.2000 to +0.0000 (95 % interval, p = 1e-30)"
+        "with other questions of this kind ndcg@5: -0.2000 to +0.0000 (95 % interval, p < 0.0001)"
     )
 
 

@@ -27,3 +27,4 @@ def test_a_loss_is_said_in_whole_questions_or_in_their_worth() -> None:
     assert Loss("recall@5", 4.25, 100, 2, 1).words == (
         "4.2 of 100 questions' worth of recall@5 lost (hits: 2 lost, 1 won)"
     )
+    assert Loss("hit@5", 0, 100, 0, 0).words == "none of 100 questions lost or won"
