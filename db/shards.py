@@ -199,9 +199,11 @@ def ring_exact(session: Session, run_id: int) -> list[int]:
 
 def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
     """Return (run, shard) pairs that want a worker and were not rung for `quiet` seconds."""
+    # Materialized: a plan that looks at a locking subquery row by row would run it again for each,
+    # past its LIMIT.
     query = text(f"""
-        UPDATE recallwatch.shard s SET rung_at = clock_timestamp()
-        FROM (SELECT s.run_id, s.number
+        WITH d AS MATERIALIZED (
+              SELECT s.run_id, s.number
               FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
               WHERE r.status IN ('queued', 'running')
                 AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
@@ -210,7 +212,8 @@ def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
                     < clock_timestamp() - make_interval(secs => :quiet)
                 AND {_TURN_HAS_COME}
               ORDER BY s.run_id, s.number LIMIT :limit
-              FOR UPDATE OF s SKIP LOCKED) AS d
+              FOR UPDATE OF s SKIP LOCKED)
+        UPDATE recallwatch.shard s SET rung_at = clock_timestamp() FROM d
         WHERE s.run_id = d.run_id AND s.number = d.number
         RETURNING s.run_id, s.number
     """)

@@ -1,7 +1,7 @@
 """Run all tests, with coverage, on two processes: what `make test` runs after the linters.
 
 Options that are not ours are pytest's, and come last: `python -m tests.run -n 0 --no-cov FILE` is a
-quick run. Commands and worker processes that tests start are measured too; pyproject.toml says
+quick run. Processes that unit and integration tests start are measured too; pyproject.toml says
 how, and how much must be covered.
 """
 

@@ -186,8 +186,9 @@ def test_runs_that_found_no_queue_or_no_worker_go_on_when_there_is_one(
         assert f"run {vector['id']} " in complaint
         assert "queued" in project.fails("runs", "export", vector["id"])
         with project.worker():
-            (run,) = project.evaluate("vector", options=["--no-start"])
+            project.wait_for_run(vector["id"])
             project.wait_for_run(fulltext["id"])
+            (run,) = project.evaluate("vector", options=["--no-start"])
         assert run["verdict"] == "ok"
         assert run["compared_to"] == vector["id"]
 
