@@ -9,9 +9,9 @@ from click.core import ParameterSource
 from cli.calibrations import calibration_record, calibrations_table, meaning
 from cli.context import Context, pass_context
 from cli.lazy import OrderedGroup, examples
+from cli.options import what_to_evaluate
 from cli.output import print_json, progress
 from cli.servers import open_servers
-from pipeline.types import Level
 
 if TYPE_CHECKING:
     from db.models import Calibration
@@ -31,21 +31,7 @@ REBUILT_PAIRS = 12
         "recallwatch calibrate list",
     ),
 )
-@click.option(
-    "-s",
-    "--strategy",
-    "strategies",
-    multiple=True,
-    metavar="NAME",
-    help="Strategy to calibrate; repeat for several. Default: [eval] strategies.",
-)
-@click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set.")
-@click.option("-k", "--k", type=int, help="How many results count. Default: [eval] k.")
-@click.option(
-    "--level",
-    type=click.Choice([level.value for level in Level]),
-    help="Score chunks or documents. Default: [eval] level.",
-)
+@what_to_evaluate("calibrate")
 @click.option(
     "--pairs",
     type=click.IntRange(LEAST_PAIRS),

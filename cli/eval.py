@@ -8,11 +8,12 @@ from rich.console import Console
 
 from cli.context import Context, pass_context
 from cli.lazy import examples
+from cli.options import what_to_evaluate
 from cli.output import print_json
 from cli.records import run_record
 from cli.servers import Opened, open_servers
 from db.runs import RunContext
-from pipeline.types import Level, Trigger, Verdict
+from pipeline.types import Trigger, Verdict
 from workers.context import Context as WorkContext
 from workers.enqueue import Request, StartedBatch, resolve
 from workers.enqueue import start as start_batch
@@ -33,21 +34,7 @@ EXIT_UNMEASURED = 3
         "recallwatch eval --ci --junit recallwatch.xml",
     ),
 )
-@click.option(
-    "-s",
-    "--strategy",
-    "strategies",
-    multiple=True,
-    metavar="NAME",
-    help="Strategy to evaluate; repeat for several. Default: [eval] strategies.",
-)
-@click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set.")
-@click.option("-k", "--k", type=int, help="How many results count. Default: [eval] k.")
-@click.option(
-    "--level",
-    type=click.Choice([level.value for level in Level]),
-    help="Score chunks or documents. Default: [eval] level.",
-)
+@what_to_evaluate("evaluate")
 @click.option(
     "--max-drop",
     type=float,

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from cli.context import Context, pass_context
 from cli.lazy import examples
+from cli.options import what_to_evaluate
 from cli.output import one_line, print_json, progress
 from cli.servers import Opened, open_servers
-from pipeline.types import Level, Trigger
+from pipeline.types import Trigger
 
 if TYPE_CHECKING:
     from workers.enqueue import StartedBatch
@@ -38,21 +39,7 @@ SHOWN = 5
     metavar="ID",
     help="Document that changed; repeat for several. @FILE or - (standard input): an id a line.",
 )
-@click.option(
-    "-s",
-    "--strategy",
-    "strategies",
-    multiple=True,
-    metavar="NAME",
-    help="Strategy to evaluate; repeat for several. Default: [eval] strategies.",
-)
-@click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set.")
-@click.option("-k", "--k", type=int, help="How many results count. Default: [eval] k.")
-@click.option(
-    "--level",
-    type=click.Choice([level.value for level in Level]),
-    help="Score chunks or documents. Default: [eval] level.",
-)
+@what_to_evaluate("evaluate")
 @click.option(
     "--wait/--no-wait",
     default=False,

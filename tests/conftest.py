@@ -10,12 +10,17 @@ from pathlib import Path
 import psycopg
 import pytest
 import pytest_socket
+from hypothesis import settings
 from psycopg.conninfo import conninfo_to_dict
 
 from cli.embedded.stack import Servers, open_stack
 from cli.embedded.status import inspect
 
 REPOSITORY = Path(__file__).parent.parent
+
+# A test is never timed: how long an example takes hangs on what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_runtest_setup() -> None:

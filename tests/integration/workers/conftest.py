@@ -1,23 +1,19 @@
 """A small corpus with a golden set over it, and a context to work on it as a worker does."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import psycopg
 import pytest
 from pydantic import SecretStr
 
 from cli.embedded.stack import Servers
-from db.session import Database
-from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.settings import EmbeddingSettings, EvalSettings, QueueSettings, Settings
-from pipeline.types import FloatMatrix, Kind, Question
+from pipeline.types import Kind, Question
 from pipeline.verdict.settings import GateSettings
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of
-from tests.integration.db.building import import_set
+from tests.integration.workers.templates import filled
 from tests.integration.workers.working import DIMENSIONS, Bell
 from tests.loopback.openai_server import OpenAIServer
 from workers import doorbell
@@ -56,21 +52,10 @@ def chunks() -> Iterator[Chunk]:
         yield Chunk(document_id, int(number), content, TENANTS.get(key), "en", vector)
 
 
-def _embed_nothing(texts: object) -> tuple[FloatMatrix, dict[int, Any]]:
-    raise AssertionError(f"every chunk brings its vector: {texts}")
-
-
 @pytest.fixture(scope="session")
 def corpus_template(servers: Servers, migrated_template: str) -> Iterator[str]:
     """Give the name of a database with our tables, the corpus and the golden set, to copy from."""
-    assert servers.database_url is not None
-    with copy_of(servers, migrated_template) as name:
-        url = at_database(servers.database_url, name)
-        with psycopg.connect(url, autocommit=True) as conn:
-            load(conn, chunks(), _embed_nothing, model="none", dimensions=DIMENSIONS)
-        database = Database(url)
-        import_set(database, GOLDEN)
-        database.close()
+    with filled(servers, migrated_template, chunks(), GOLDEN) as name:
         yield name
 
 

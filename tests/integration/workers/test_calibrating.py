@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import psycopg
 import pytest
 
 from cli.embedded.stack import Servers
@@ -13,7 +12,6 @@ from db import calibrations
 from db.models import GoldenItem, Run
 from db.results import ResultRow
 from db.session import Database
-from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.errors import CorpusError, PermanentError, TransientError, UnmeasuredError, UsageError
@@ -24,11 +22,12 @@ from pipeline.settings import (
     HybridStrategy,
     VectorStrategy,
 )
-from pipeline.types import Failure, FloatMatrix, Outcome, Question
+from pipeline.types import Outcome, Question
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import Opener
+from tests.integration.workers.templates import filled
 from tests.integration.workers.working import DIMENSIONS
 from tests.loopback.openai_server import OpenAIServer, refuse
 from workers import calibrating
@@ -50,7 +49,6 @@ STRATEGIES = {
 @pytest.fixture(scope="module")
 def noisy_template(servers: Servers, migrated_template: str) -> Iterator[str]:
     """Give a database whose questions expect the three chunks that exact search finds."""
-    assert servers.database_url is not None
     vectors = np.random.default_rng(5).normal(size=(CHUNKS, DIMENSIONS)).astype(np.float32)
     chunks = [Chunk("d", i, f"chunk {i}", embedding=each) for i, each in enumerate(vectors)]
     asked = LocalEmbedder(DIMENSIONS).embed(TEXTS)
@@ -59,18 +57,8 @@ def noisy_template(servers: Servers, migrated_template: str) -> Iterator[str]:
         Question(text, {f"d:{number}": 1 for number in best[:3]})
         for text, best in zip(TEXTS, nearest.tolist(), strict=True)
     ]
-    with copy_of(servers, migrated_template) as name:
-        url = at_database(servers.database_url, name)
-        with psycopg.connect(url, autocommit=True) as conn:
-            load(conn, chunks, _embed_nothing, model="none", dimensions=DIMENSIONS)
-        database = Database(url)
-        import_set(database, golden)
-        database.close()
+    with filled(servers, migrated_template, chunks, golden) as name:
         yield name
-
-
-def _embed_nothing(texts: object) -> tuple[FloatMatrix, dict[int, Failure]]:
-    raise AssertionError(f"every chunk brings its vector: {texts}")
 
 
 @pytest.fixture

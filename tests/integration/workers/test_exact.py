@@ -16,17 +16,17 @@ from celery.exceptions import SoftTimeLimitExceeded
 from cli.embedded.stack import Servers
 from db.models import Run
 from db.session import Database
-from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.errors import PermanentError, TransientError
 from pipeline.retrieval.exact_cost import Sample
 from pipeline.settings import HybridStrategy, Strategy, VectorStrategy
-from pipeline.types import FloatMatrix, Question
+from pipeline.types import Question
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of
-from tests.integration.db.building import claim, execute, expire, fetch, import_set, shard_of
+from tests.integration.db.building import claim, execute, expire, fetch, shard_of
 from tests.integration.workers.conftest import Opener
+from tests.integration.workers.templates import filled
 from tests.integration.workers.working import (
     DIMENSIONS,
     TASKS,
@@ -84,21 +84,10 @@ def golden() -> Iterator[Question]:
         yield Question(f"{text} {n}", expected, tenant=tenant_of(about))
 
 
-def _embed_nothing(texts: object) -> tuple[FloatMatrix, dict[int, Any]]:
-    raise AssertionError(f"every chunk brings its vector: {texts}")
-
-
 @pytest.fixture(scope="session")
 def indexed_template(servers: Servers, migrated_template: str) -> Iterator[str]:
     """Give the name of a database with a corpus behind an HNSW index, and a golden set."""
-    assert servers.database_url is not None
-    with copy_of(servers, migrated_template) as name:
-        url = at_database(servers.database_url, name)
-        with psycopg.connect(url, autocommit=True) as conn:
-            load(conn, chunks(), _embed_nothing, model="none", dimensions=DIMENSIONS)
-        database = Database(url)
-        import_set(database, golden())
-        database.close()
+    with filled(servers, migrated_template, chunks(), golden()) as name:
         yield name
 
 

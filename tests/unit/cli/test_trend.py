@@ -136,9 +136,12 @@ def test_json_holds_every_point_and_the_baseline() -> None:
     assert _record(bare)["baseline"] is None
 
 
-@pytest.mark.parametrize("metric", ["recall", "ndcg@10", "duplicates"])
-def test_a_metric_may_be_asked_for(metric: str) -> None:
+@pytest.mark.parametrize(("metric", "value"), [("recall", 0.5), ("recall@3", 0.25)])
+def test_a_known_metric_is_let_through_and_drawn_at_its_cutoff(metric: str, value: float) -> None:
     _check(metric)
+    (series,) = _series(metric, runs(0.5), [])
+
+    assert [series.value(each.run) for each in series.found] == [value]
 
 
 @pytest.mark.parametrize("metric", ["recal", "recall@0", "recall@", "@5", ""])

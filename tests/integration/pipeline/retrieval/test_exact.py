@@ -40,8 +40,9 @@ Connection = psycopg.Connection[Any]
 BY_SERVER = VectorStrategy(exact=True)
 
 
-def same(here: list[Ranking | Failure], there: list[Ranking | Failure]) -> None:
+def assert_same(here: list[Ranking | Failure], there: list[Ranking | Failure]) -> None:
     """Check that two searches found the same; the server's similarities are in float32."""
+    assert len(here) == len(there)
     for one, other in zip(here, there, strict=True):
         assert isinstance(one, Ranking), one
         assert isinstance(other, Ranking), other
@@ -49,9 +50,14 @@ def same(here: list[Ranking | Failure], there: list[Ranking | Failure]) -> None:
         np.testing.assert_allclose(one.scores, other.scores, atol=2e-6)
 
 
-def compare(session: CorpusSession, batch: QueryBatch, limit: int) -> None:
-    found = ExactVectorRetriever(session).retrieve(batch, limit)
-    same(found, VectorRetriever(session, BY_SERVER).retrieve(batch, limit))
+def both(
+    session: CorpusSession, batch: QueryBatch, limit: int
+) -> tuple[list[Ranking | Failure], list[Ranking | Failure]]:
+    """Return what exact search finds here, and what the server finds without its index."""
+    return (
+        ExactVectorRetriever(session).retrieve(batch, limit),
+        VectorRetriever(session, BY_SERVER).retrieve(batch, limit),
+    )
 
 
 @pytest.mark.parametrize("limit", [1, 10, 100])
@@ -61,7 +67,10 @@ def test_it_finds_what_the_server_finds_whatever_index_there_is(
     monkeypatch.setattr(exact, "BLOCK", 256)
     session = CorpusSession(conn, fill(conn, with_vectors(clustered(1500, 32)), hnsw=32))
 
-    compare(session, questions(vectors=clustered(60, 32, seed=2)), limit)
+    here, there = both(session, questions(vectors=clustered(60, 32, seed=2)), limit)
+
+    assert [len(each.keys) for each in ranked(here)] == [limit] * 60
+    assert_same(here, there)
 
 
 def test_it_finds_what_the_server_finds_within_tenants_and_without(conn: Connection) -> None:
@@ -76,7 +85,7 @@ def test_it_finds_what_the_server_finds_within_tenants_and_without(conn: Connect
     )
     def check(tenants: list[str | None], limit: int, seed: int) -> None:
         asked = clustered(len(tenants), 16, seed=seed)
-        compare(session, questions(vectors=asked, tenants=tenants), limit)
+        assert_same(*both(session, questions(vectors=asked, tenants=tenants), limit))
 
     check()
 
@@ -104,7 +113,11 @@ def test_ties_are_ordered_as_the_server_orders_them(
         conn, [Passage(documents[n % 7], n, vector=vector) for n, vector in enumerate(vectors)]
     )
 
-    compare(CorpusSession(conn, table), questions(vectors=np.array(asked, np.float32)), limit)
+    batch = questions(vectors=np.array(asked, np.float32))
+    here, there = both(CorpusSession(conn, table), batch, limit)
+
+    assert [each.keys for each in ranked(here)] == [each.keys for each in ranked(there)]
+    assert_same(here, there)
 
 
 def test_another_order_on_disk_changes_nothing(conn: Connection) -> None:
@@ -147,7 +160,7 @@ def test_a_hybrid_is_fused_from_its_arms_as_served_with_exact_vectors(conn: Conn
         for strategies, exact in ((STRATEGIES, False), (STRATEGIES, True), (by_server, False))
     )
 
-    same(found, expected)
+    assert_same(found, expected)
     assert [answer.keys for answer in ranked(served)] != [answer.keys for answer in ranked(found)]
 
 
@@ -179,7 +192,7 @@ def test_chunks_without_a_vector_or_with_one_of_length_zero_are_never_returned(
     [answer] = ranked(ExactVectorRetriever(session).retrieve(asked, 9))
 
     assert (answer.keys, answer.scores) == (["near:0", "far:0"], [1.0, -1.0])
-    compare(session, asked, 9)
+    assert_same(*both(session, asked, 9))
 
 
 def test_chunks_whose_length_single_precision_cannot_square_are_left_out(conn: Connection) -> None:
@@ -205,7 +218,7 @@ def test_what_cannot_be_asked_fails_its_own_question_only(conn: Connection) -> N
     by_server = VectorRetriever(session, BY_SERVER).retrieve(batch, 20)
     assert found[1:4] == by_server[1:4]
     assert all(isinstance(answer, Failure) for answer in found[1:4])
-    same([found[0], found[4]], [by_server[0], by_server[4]])
+    assert_same([found[0], found[4]], [by_server[0], by_server[4]])
     assert len(ranked(found[4:])[0].keys) == 10
 
 

@@ -1,0 +1,42 @@
+"""Options that several commands have in common."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from pipeline.types import Level
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
+    """Add --strategy, --set, -k and --level; the command gets strategies, set_name, k and level.
+
+    `verb` says in the help what is done with a strategy.
+    """
+    options = (
+        click.option(
+            "-s",
+            "--strategy",
+            "strategies",
+            multiple=True,
+            metavar="NAME",
+            help=f"Strategy to {verb}; repeat for several. Default: [eval] strategies.",
+        ),
+        click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set."),
+        click.option("-k", "--k", type=int, help="How many results count. Default: [eval] k."),
+        click.option(
+            "--level",
+            type=click.Choice([level.value for level in Level]),
+            help="Score chunks or documents. Default: [eval] level.",
+        ),
+    )
+
+    def add(command: Command) -> Command:
+        # As decorators stand: the last is applied first.
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
