@@ -17,6 +17,7 @@ from cli.trend import trend
 from db import results
 from db import runs as stored
 from db.models import Run
+from db.run_states import UNFINISHED
 from pipeline.errors import UsageError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -164,7 +165,7 @@ def export_run(context: Context, run_id: int, output: str | None) -> None:
     """
     with open_servers(context) as opened, opened.work.database.begin() as session:
         run = stored.get(session, run_id).run
-        if run.status in stored.UNFINISHED:
+        if run.status in UNFINISHED:
             raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
         with _writer(output) as stream:
             for row in results.details(session, run_id):

@@ -8,9 +8,9 @@ import structlog
 
 from cli.output import progress
 from db import alerts, runs
+from db.run_states import UNFINISHED
 from db.runs import Progress
 from pipeline.errors import TransientError, UnmeasuredError, UsageError
-from pipeline.types import RunStatus
 from workers.context import Context
 from workers.presence import answering
 from workers.sweeping import sweep
@@ -59,7 +59,7 @@ class Waiter:
                 with self.ctx.database.begin() as session:
                     seen = runs.progress(session, self.run_ids)
                 bar.move_to(sum(p.done for p in seen), sum(p.size for p in seen))
-                if all(p.status in (RunStatus.COMPLETED, RunStatus.FAILED) for p in seen):
+                if all(p.status not in UNFINISHED for p in seen):
                     break
                 self._look_after(seen)
                 time.sleep(POLL)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Select, func, select, text
 from sqlalchemy.orm import Session
 
-from db import runs, shards
+from db import run_states, shards
 from db.models import GoldenItem, Json, Result, Run
 from db.pairing import ROWS, add_statistics, changes_of
 from db.session import plan_for_many
@@ -152,7 +152,7 @@ def give_up(session: Session, run_id: int, reason: str) -> bool:
 
 
 def _is_last(session: Session, run_id: int) -> bool:
-    return runs.lock(session, run_id) is not None and shards.all_done(session, run_id)
+    return run_states.lock(session, run_id) is not None and shards.all_done(session, run_id)
 
 
 def hopeless(session: Session, *, attempts: int) -> list[tuple[int, str]]:

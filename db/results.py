@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
-from db import runs, shards
+from db import run_states, shards
 from db.models import Run
 from db.session import driver_connection
 from db.shards import Claim
@@ -77,7 +77,9 @@ def store(
             copy.write_row((claim.run_id, row.position, row.outcome, list(row.retrieved),
                             list(row.scores), measured, row.first_rank, list(row.missing),
                             row.error))  # fmt: skip
-    return runs.lock(session, claim.run_id) is not None and shards.all_done(session, claim.run_id)
+    return run_states.lock(session, claim.run_id) is not None and shards.all_done(
+        session, claim.run_id
+    )
 
 
 def _means(measures: Sequence[str]) -> str:

@@ -1,20 +1,17 @@
-"""Batches and runs: made by a trigger, finished once, read by everybody."""
+"""Batches and runs: made by a trigger, read by everybody."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db.models import Batch, GoldenVersion, Run
+from db.models import Baseline, Batch, GoldenVersion, Run
+from db.run_states import UNFINISHED
 from pipeline.errors import UsageError
 from pipeline.types import RunStatus, Trigger, Verdict
-from pipeline.verdict.gate import Finding, Judgement, Rule
-
-UNFINISHED = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,83 +187,13 @@ def progress(session: Session, run_ids: Sequence[int]) -> list[Progress]:
     ]
 
 
-def mark_running(session: Session, run_id: int) -> None:
-    """Note that a worker took the run's first shard."""
-    session.execute(
-        update(Run)
-        .where(Run.id == run_id, Run.status == RunStatus.QUEUED)
-        .values(status=RunStatus.RUNNING, started_at=func.now())
-    )
-
-
-def lock(session: Session, run_id: int) -> Run | None:
-    """Lock an unfinished run's row until the transaction ends; None when it is finished."""
-    # Every result that is written holds FOR KEY SHARE on its run, through the foreign key: a plain
-    # FOR UPDATE would conflict with it, and two shards stored at once would deadlock.
-    unfinished = select(Run).where(Run.id == run_id, Run.status.in_(UNFINISHED))
-    return session.scalar(unfinished.with_for_update(key_share=True))
-
-
-def complete(run: Run, judgement: Judgement) -> None:
-    """Give a locked run its verdict and its end; the CHECKs refuse one whose counts are short."""
-    run.status = RunStatus.COMPLETED
-    run.verdict = judgement.verdict
-    run.reasons = judgement.reasons
-    run.findings = [finding.to_json() for finding in judgement.findings]
-    run.cause = judgement.cause
-    run.finished_at = func.clock_timestamp()
-
-
-def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
-    """End unfinished runs as unmeasured, with their open shards; return those it ended.
-
-    Shards first, then runs: the order in which `db.results.store` locks them too.
-    """
-    finding = Finding(rule=Rule.FAILED, verdict=Verdict.UNMEASURED, text=reason)
-    values = {"ids": list(run_ids), "reason": reason, "findings": json.dumps([finding.to_json()])}
-    session.execute(
-        text("""
-            UPDATE recallwatch.shard SET state = 'failed', lease_until = NULL, error = :reason
-            WHERE run_id = ANY(:ids) AND state IN ('pending', 'leased')
-        """),
-        values,
-    )
-    ended = session.execute(
-        text("""
-            UPDATE recallwatch.run SET status = 'failed', verdict = 'unmeasured',
-                reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb),
-                finished_at = clock_timestamp()
-            WHERE id = ANY(:ids) AND status IN ('queued', 'running') RETURNING id
-        """),
-        values,
-    )
-    return list(ended.scalars())
-
-
-REDUCER_GETS = timedelta(minutes=10)
-"""How long past its deadline a run lives on whose shards are all done: it lacks its record only."""
-
-
-def overdue(session: Session) -> list[int]:
-    """Return the unfinished runs whose deadline has passed."""
-    query = text("""
-        SELECT r.id FROM recallwatch.run r
-        WHERE r.status IN ('queued', 'running') AND r.deadline_at < now()
-          AND (r.deadline_at < now() - CAST(:reducer_gets AS interval) OR EXISTS (
-              SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done'))
-        ORDER BY r.id
-    """)
-    return list(session.execute(query, {"reducer_gets": REDUCER_GETS}).scalars())
-
-
-def finished_shards_only(session: Session) -> list[int]:
-    """Return the unfinished runs all of whose shards are done: they wait for the reducer."""
-    query = text("""
-        SELECT r.id FROM recallwatch.run r
-        WHERE r.status IN ('queued', 'running') AND NOT EXISTS (
-            SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done')
-    """)
-    return list(session.execute(query).scalars())
+def users(session: Session, run_id: int) -> str | None:
+    """Say what hangs on a run's record: a pin, or a run compared with it; None: nothing."""
+    if session.scalar(select(Baseline.run_id).where(Baseline.run_id == run_id)) is not None:
+        return "it is pinned as a baseline"
+    compared = select(Run.id).where((Run.compared_to == run_id) | (Run.baseline_run == run_id))
+    later = session.scalar(compared.order_by(Run.id).limit(1))
+    return None if later is None else f"run {later} was compared with it"
 
 
 def find_reference(session: Session, context: RunContext) -> Run | None:

@@ -1,5 +1,7 @@
 """Connections to our own database, and its errors in our own words."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from pipeline.errors import PermanentError, RecallwatchError, TransientError
 __all__ = [
     "Database",
     "Session",
+    "application_name",
     "driver_connection",
     "plan_for_many",
     "server_version",
@@ -35,7 +38,7 @@ class Database:
         self.engine: Engine = create_engine(
             self.url,
             pool_pre_ping=pooled,
-            connect_args={"connect_timeout": 10, "application_name": "recallwatch"},
+            connect_args={"connect_timeout": 10, "application_name": application_name()},
             **pool,
         )
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
@@ -93,6 +96,11 @@ class Database:
                 " DATABASE_URL right?"
             )
         return None
+
+
+def application_name() -> str:
+    """Return what `pg_stat_activity` shows of this process: pid first, for the rest may be cut."""
+    return f"recallwatch {os.getpid()}@{socket.gethostname()}"
 
 
 def plan_for_many(session: Session) -> None:

@@ -86,17 +86,35 @@ def claim(
     return Claim(run_id, number, token, attempt, first, last, ShardKind(kind))
 
 
-def release(session: Session, claim: Claim, *, error: str, wait: float) -> bool:
-    """Hand a shard back, to be tried again in `wait` seconds; False: the claim was lost."""
+def release(
+    session: Session, claim: Claim, *, error: str, wait: float, counted: bool = True
+) -> bool:
+    """Hand a shard back, to be tried again in `wait` seconds; False: the claim was lost.
+
+    `counted=False` takes the attempt back: a server asked for patience, which is no fault of the
+    shard's. The run's deadline bounds it.
+    """
     query = text("""
         UPDATE recallwatch.shard SET state = 'pending', lease_until = NULL, error = :error,
+            attempts = attempts - CASE WHEN :counted THEN 0 ELSE 1 END,
             next_at = clock_timestamp() + make_interval(secs => :wait)
         WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
         RETURNING 1
     """)
     values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token,
-              "error": error, "wait": wait}  # fmt: skip
+              "error": error, "wait": wait, "counted": counted}  # fmt: skip
     return session.execute(query, values).one_or_none() is not None
+
+
+def holds(session: Session, claim: Claim) -> bool:
+    """Say whether a claim is still the newest, and keep it so until the transaction ends."""
+    query = text("""
+        SELECT 1 FROM recallwatch.shard
+        WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
+        FOR UPDATE
+    """)
+    values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token}
+    return session.scalar(query, values) is not None
 
 
 def hold_for_embedding(
@@ -197,7 +215,17 @@ def ring_exact(session: Session, run_id: int) -> list[int]:
     return sorted(session.execute(query, {"run_id": run_id}).scalars())
 
 
-def due(session: Session, *, quiet: int, limit: int) -> list[tuple[int, int]]:
+def ring_pending(session: Session, run_id: int) -> list[int]:
+    """Return a reopened run's shards that can be claimed now, noted as rung."""
+    query = text(f"""
+        UPDATE recallwatch.shard s SET rung_at = clock_timestamp()
+        WHERE s.run_id = :run_id AND s.state = 'pending' AND {_TURN_HAS_COME}
+        RETURNING s.number
+    """)
+    return sorted(session.execute(query, {"run_id": run_id}).scalars())
+
+
+def due(session: Session, *, quiet: float, limit: int) -> list[tuple[int, int]]:
     """Return (run, shard) pairs that want a worker and were not rung for `quiet` seconds."""
     # Materialized: a plan that looks at a locking subquery row by row would run it again for each,
     # past its LIMIT.

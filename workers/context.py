@@ -15,7 +15,7 @@ import redis
 from psycopg.pq import TransactionStatus
 from pydantic import SecretStr
 
-from db.session import Database
+from db.session import Database, application_name
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.embedding.build import build_cached_embedder, build_embedder
 from pipeline.embedding.cache import connect
@@ -71,7 +71,7 @@ class Context:
         url = _required(self.settings.corpus_url or self.settings.database_url, "DATABASE_URL")
         try:
             return psycopg.connect(
-                url, autocommit=True, connect_timeout=10, application_name="recallwatch"
+                url, autocommit=True, connect_timeout=10, application_name=application_name()
             )
         except psycopg.OperationalError as error:
             reason = str(error).strip().partition("\n")[0]

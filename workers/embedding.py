@@ -4,6 +4,7 @@ import json
 import time
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
 from db import golden, runs, shards
 from db.models import Run
@@ -15,7 +16,7 @@ from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import EMBED_SHARD
-from workers.failing import fail_runs
+from workers.failing import fail_within
 from workers.retrying import wait_before_retry
 
 log = structlog.get_logger(__name__)
@@ -46,7 +47,12 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
         except TransientError as error:
             _postpone(ctx, batch_id, number, error)
         except RecallwatchError as error:
-            _fail(ctx, batch_id, str(error))
+            _fail(ctx, batch_id, number, str(error))
+        except SoftTimeLimitExceeded:
+            _postpone(ctx, batch_id, number, TransientError(f"not embedded in {lease} seconds"))
+        except Exception as error:
+            log.exception("embedding_raised")
+            _postpone(ctx, batch_id, number, error)
         else:
             with ctx.database.begin() as session:
                 shards.add_stats(session, batch_id, number, stats=json.dumps(spent))
@@ -81,15 +87,18 @@ def _embedder(ctx: Context, run: Run) -> CachedEmbedder:
     return ctx.embedder(embedding, run.corpus_fingerprint["dimension"])
 
 
-def _postpone(ctx: Context, batch_id: int, number: int, error: TransientError) -> None:
+def _postpone(ctx: Context, batch_id: int, number: int, error: Exception) -> None:
     wait = wait_before_retry(error, attempt=1)
-    log.warning("embedding_postponed", wait=wait, reason=str(error))
+    reason = str(error) if isinstance(error, RecallwatchError) else repr(error)
+    log.warning("embedding_postponed", wait=wait, reason=reason)
     with ctx.database.begin() as session:
-        shards.end_hold(session, batch_id, number, wait=wait, error=str(error))
+        shards.end_hold(session, batch_id, number, wait=wait, error=reason)
 
 
-def _fail(ctx: Context, batch_id: int, reason: str) -> None:
+def _fail(ctx: Context, batch_id: int, number: int, reason: str) -> None:
+    """Fail the runs whose shard still waits for these vectors: the others got theirs."""
     log.warning("embedding_failed", reason=reason)
     with ctx.database.begin() as session:
-        waiting = [run.id for run in runs.of_batch(session, batch_id) if run.needs_vectors]
-    fail_runs(ctx, waiting, reason)
+        waiting = shards.end_hold(session, batch_id, number, error=reason)
+        _, alert_ids = fail_within(ctx, session, waiting, reason)
+    doorbell.deliver(alert_ids)

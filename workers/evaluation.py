@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 
-from db import exact, golden, results, runs, shards
+from db import exact, golden, results, run_states, runs, shards
 from db.exact import Served
 from db.models import GoldenItem, Run
 from db.session import Session
@@ -25,9 +25,9 @@ from workers.app import app
 from workers.context import Context
 from workers.doorbell import EVALUATE_SHARD
 from workers.exact import measure_exact
-from workers.failing import fail_runs
+from workers.failing import fail_claimed
 from workers.measuring import measure
-from workers.retrying import wait_before_retry
+from workers.retrying import asks_patience, wait_before_retry
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +101,7 @@ def _begin(ctx: Context, run_id: int, number: int) -> Work | None:
 
 
 def _load(session: Session, claim: Claim) -> Work:
-    runs.mark_running(session, claim.run_id)
+    run_states.mark_running(session, claim.run_id)
     found = runs.get(session, claim.run_id)
     if claim.kind is ShardKind.EXACT:
         return Work(claim, found.run, served=exact.served(session, found.version.id, claim))
@@ -139,12 +139,13 @@ def _ring(run_id: int, leads: Leads) -> None:
 def _end(ctx: Context, work: Work, reason: str) -> None:
     """Fail the run, or end its exact search, for a reason that waiting does not cure."""
     if not _is_exact(work):
-        log.warning("run_failed", reason=reason)
-        fail_runs(ctx, [work.run.id], reason)
+        failed = fail_claimed(ctx, work.claim, reason)
+        log.warning("run_failed" if failed else "claim_lost", reason=reason)
         return
     log.warning("exact_search_failed", reason=reason)
     with ctx.database.begin() as session:
-        last = exact.give_up(session, work.run.id, reason)
+        held = shards.holds(session, work.claim)
+        last = held and exact.give_up(session, work.run.id, reason)
     _ring(work.run.id, Leads(reduce=last))
 
 
@@ -164,9 +165,12 @@ def _too_slow(seconds: int) -> TransientError:
 
 
 def _hand_back(ctx: Context, claim: Claim, error: Exception) -> None:
-    """Let the shard be tried again later; the sweep sees to it when attempts are used up."""
+    """Let the shard be tried again later; the sweep sees to it when attempts are used up.
+
+    A server that asked for patience uses up none: the shard is not what is wrong.
+    """
     reason = str(error) if isinstance(error, RecallwatchError) else repr(error)
     wait = wait_before_retry(error, attempt=claim.attempt)
     log.warning("shard_handed_back", wait=wait, reason=reason)
     with ctx.database.begin() as session:
-        shards.release(session, claim, error=reason, wait=wait)
+        shards.release(session, claim, error=reason, wait=wait, counted=not asks_patience(error))

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from db import runs
+from db import run_states, runs, shards
 from db.session import Session
+from db.shards import Claim
 from workers import doorbell
 from workers.context import Context
 from workers.outbox import write_alerts
@@ -17,11 +18,21 @@ def fail_runs(ctx: Context, run_ids: Sequence[int], reason: str) -> list[int]:
     return ended
 
 
+def fail_claimed(ctx: Context, claim: Claim, reason: str) -> bool:
+    """Do the same for the run of a claimed shard; False: the claim was lost, so is its say."""
+    with ctx.database.begin() as session:
+        if not shards.holds(session, claim):
+            return False
+        _, alert_ids = fail_within(ctx, session, [claim.run_id], reason)
+    doorbell.deliver(alert_ids)
+    return True
+
+
 def fail_within(
     ctx: Context, session: Session, run_ids: Sequence[int], reason: str
 ) -> tuple[list[int], list[int]]:
     """Do the same in the caller's transaction; return the runs ended and the alerts to ring."""
-    ended = runs.fail(session, run_ids, reason)
+    ended = run_states.fail(session, run_ids, reason)
     alert_ids = [
         alert_id
         for run_id in ended

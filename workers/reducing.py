@@ -3,17 +3,21 @@
 from typing import Any
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 
-from db import exact, results, runs, shards
+from db import exact, results, run_states, runs, shards
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
+from pipeline.errors import RecallwatchError, TransientError
 from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import REDUCE_RUN
+from workers.failing import fail_within
 from workers.judging import judge_run
 from workers.outbox import write_alerts
+from workers.retrying import wait_before_retry
 
 log = structlog.get_logger(__name__)
 
@@ -30,23 +34,76 @@ def reduce_run(run_id: int) -> None:
 def reduce(ctx: Context, run_id: int) -> bool:
     """Aggregate, compare, judge and write the run record; say whether it was written now.
 
-    The run's row is locked; a run that is finished, or that lacks a shard or a result, is left
-    alone: never a partial score. Running it twice changes nothing.
+    The run's row is locked; a run that is finished, or that lacks a shard, is left alone; one that
+    lacks a result fails: never a partial score. Running it twice changes nothing. Whatever goes
+    wrong counts an attempt, and the sweep fails a run that has none left.
     """
-    with ctx.database.begin() as session, structlog.contextvars.bound_contextvars(run=run_id):
-        if runs.lock(session, run_id) is None or not shards.all_done(session, run_id):
+    with structlog.contextvars.bound_contextvars(run=run_id):
+        if not _claim(ctx, run_id):
+            return False
+        try:
+            return _reduce(ctx, run_id)
+        except SoftTimeLimitExceeded:
+            limit = ctx.settings.queue.lease
+            _release(ctx, run_id, TransientError(f"not done in {limit} seconds ([queue] lease)"))
+        except Exception as error:
+            log.exception("reduction_raised")
+            _release(ctx, run_id, error)
+        return False
+
+
+def _claim(ctx: Context, run_id: int) -> bool:
+    queue = ctx.settings.queue
+    with ctx.database.begin() as session:
+        return run_states.claim_reduction(
+            session, run_id, lease=queue.lease, attempts=queue.attempts
+        )
+
+
+def _release(ctx: Context, run_id: int, error: Exception) -> None:
+    reason = str(error) if isinstance(error, RecallwatchError) else repr(error)
+    with ctx.database.begin() as session:
+        run_states.release_reduction(
+            session, run_id, error=reason, wait=wait_before_retry(error, attempt=1)
+        )
+
+
+def _reduce(ctx: Context, run_id: int) -> bool:
+    with ctx.database.begin() as session:
+        if run_states.lock(session, run_id) is None or not shards.all_done(session, run_id):
             return False
         found = runs.get(session, run_id)
         aggregate = results.aggregate(session, found.run)
-        if aggregate.counts.total != found.run.size:
-            log.error("results_missing", stored=aggregate.counts.total, size=found.run.size)
-            return False
-        _write(session, found, aggregate)
-        session.flush()
-        alert_ids = write_alerts(session, found, ctx.settings.alerts)
-        log.info("run_completed", verdict=found.run.verdict)
+        complete = aggregate.counts.total == found.run.size
+        alert_ids = (
+            _complete(ctx, session, found, aggregate)
+            if complete
+            else _refuse(ctx, session, found, aggregate.counts.total)
+        )
     doorbell.deliver(alert_ids)
-    return True
+    return complete
+
+
+def _complete(ctx: Context, session: Session, found: RunContext, aggregate: Aggregate) -> list[int]:
+    _write(session, found, aggregate)
+    session.flush()
+    alert_ids = write_alerts(session, found, ctx.settings.alerts)
+    log.info("run_completed", verdict=found.run.verdict)
+    return alert_ids
+
+
+def _refuse(ctx: Context, session: Session, found: RunContext, stored: int) -> list[int]:
+    """Fail a run whose shards are all done and whose results are not all there.
+
+    A shard's results and its close are one transaction, so no worker does this: somebody deleted
+    rows, or restored a part of a backup.
+    """
+    log.error("results_missing", stored=stored, size=found.run.size)
+    reason = (
+        f"{found.run.size - stored} of {found.run.size} results are missing though every shard is"
+        " done: were rows deleted, or a part of a backup restored? Start a new run"
+    )
+    return fail_within(ctx, session, [found.run.id], reason)[1]
 
 
 def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
@@ -62,7 +119,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.latency = _latency(stats)
     run.cost = _cost(stats)
     run.exact = exact.summary(session, run)
-    runs.complete(run, judge_run(session, found, aggregate))
+    run_states.complete(run, judge_run(session, found, aggregate))
 
 
 def _groups(session: Session, found: RunContext, column: str) -> dict[str, Any]:

@@ -19,6 +19,11 @@ def wait_before_retry(error: Exception, *, attempt: int) -> float:
     return max(asked or 0.0, min(2.0 ** min(attempt, 10), LONGEST))
 
 
+def asks_patience(error: Exception) -> bool:
+    """Say whether a server asked to wait (Retry-After): trying again is no attempt used up."""
+    return isinstance(error, TransientError) and error.retry_after is not None
+
+
 def wait_before_posting(asked: float | None, *, attempt: int) -> float:
     """Return seconds until an alert is posted again, after the given attempt (from 1).
 

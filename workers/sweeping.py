@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import redis
 import structlog
 
-from db import alerts, exact, reindexing, runs, shards
+from db import alerts, exact, reindexing, run_states, runs, shards
 from db.session import Session, try_lock
 from pipeline.errors import TransientError
 from workers import context, doorbell, enqueue
@@ -42,16 +42,16 @@ def sweep_runs() -> None:
 def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     """Do what lost messages left undone; None: another sweep is at work.
 
-    A shard is rung again only when the queues hold no message (its own may be waiting there) and
-    it was not rung for `quiet` seconds. Raises TransientError when the broker is down: hopeless
-    runs are failed all the same.
+    A shard is rung again when it was not rung for `quiet` seconds and the queues hold no message,
+    for its own may be waiting there; after two leases it is rung whatever they hold. Raises
+    TransientError when the broker is down: hopeless runs are failed all the same.
     """
     with ctx.database.begin() as session:
         if not try_lock(session, LOCK):
             return None
         _end_exact(ctx, session)
         failed = _fail_hopeless(ctx, session)
-        reduced = runs.finished_shards_only(session)
+        reduced = run_states.reducible(session, attempts=ctx.settings.queue.attempts)
         alerts.age(session)
         waiting = alerts.due(session)
         woken = reindexing.wake(session)
@@ -59,7 +59,8 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
         _ring_batch(ctx, batch_id)
     doorbell.reduce(reduced)
     doorbell.deliver(waiting)
-    rung = _ring_forgotten(ctx, quiet) if _queues_empty(ctx) else []
+    patience = quiet if _queues_empty(ctx) else max(quiet, 2 * ctx.settings.queue.lease)
+    rung = _ring_forgotten(ctx, patience)
     if failed or rung or reduced or woken:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced, woken=woken)
     return Swept(failed, rung, reduced, woken)
@@ -73,12 +74,15 @@ def _end_exact(ctx: Context, session: Session) -> None:
 
 
 def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
-    """Fail runs with a shard out of attempts, and runs past their deadline."""
-    hopeless = [
-        ([run_id], reason)
-        for run_id, reason in shards.exhausted(session, attempts=ctx.settings.queue.attempts)
+    """Fail runs with a shard or a reducer out of attempts, and runs past their deadline."""
+    attempts = ctx.settings.queue.attempts
+    out_of_attempts = [
+        *shards.exhausted(session, attempts=attempts),
+        *run_states.irreducible(session, attempts=attempts),
     ]
-    hopeless.append((runs.overdue(session), "not finished by its deadline ([queue] deadline)"))
+    hopeless = [([run_id], reason) for run_id, reason in out_of_attempts]
+    late = "not finished by its deadline ([queue] deadline)"
+    hopeless.append((run_states.overdue(session), late))
     return [
         run_id
         for run_ids, reason in hopeless

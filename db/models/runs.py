@@ -36,12 +36,15 @@ class Batch(Base):
     """The runs that one trigger started together; they share shards of embedded questions.
 
     `quiet_until`: workers leave it alone until then, for the corpus may still be changing; NULL
-    once they were rung.
+    once they were rung. `max_cost` and `spent` are US dollars that its questions' vectors may cost
+    (NULL: any) and have cost, see `db.spending`.
     """
 
     __tablename__ = "batch"
     __table_args__ = (
         one_of("trigger", Trigger),
+        CheckConstraint("max_cost >= 0", name="max_cost_not_negative"),
+        CheckConstraint("spent >= 0", name="spent_not_negative"),
         Index("batch_quiet_idx", "quiet_until", postgresql_where=text("quiet_until IS NOT NULL")),
     )
 
@@ -50,6 +53,8 @@ class Batch(Base):
     trigger: Mapped[str]
     requested_by: Mapped[str | None]
     quiet_until: Mapped[datetime | None]
+    max_cost: Mapped[float | None] = mapped_column(Double)
+    spent: Mapped[float] = mapped_column(Double, server_default=text("0"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
@@ -58,7 +63,8 @@ class Run(Base):
 
     `settings` is everything a worker needs to retrieve the way the trigger asked: the strategy
     (hybrid arms inlined), the corpus table and the embedding. `measures` names the entries of
-    every result's `measured`, in order.
+    every result's `measured`, in order. The reducer claims the run as a worker claims a shard:
+    `reduce_next_at` is when it may be tried again.
     """
 
     __tablename__ = "run"
@@ -69,12 +75,13 @@ class Run(Base):
         one_of("cause", Cause),
         CheckConstraint("k BETWEEN 1 AND 1000", name="k_in_range"),
         CheckConstraint(
-            "(status IN ('completed', 'failed')) = (verdict IS NOT NULL)"
+            "(status IN ('completed', 'failed', 'cancelled')) = (verdict IS NOT NULL)"
             " AND (verdict IS NULL) = (finished_at IS NULL)",
             name="verdict_when_finished",
         ),
         CheckConstraint(
-            "status <> 'failed' OR verdict = 'unmeasured'", name="failed_is_unmeasured"
+            "status NOT IN ('failed', 'cancelled') OR verdict = 'unmeasured'",
+            name="failed_is_unmeasured",
         ),
         CheckConstraint(
             "status <> 'completed' OR (n_scored + n_failed + n_ineligible = size) IS TRUE",
@@ -123,6 +130,9 @@ class Run(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     deadline_at: Mapped[datetime]
+    reduce_attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    reduce_next_at: Mapped[datetime | None]
+    reduce_error: Mapped[str | None]
 
 
 class Shard(Base):

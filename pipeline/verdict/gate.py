@@ -53,6 +53,7 @@ class Rule(StrEnum):
     MAX_INELIGIBLE = "max_ineligible"
     FIRST = "first"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 class Cause(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from cli.evidence import Evidence, gather
-from db import runs
+from db import run_states, runs
 from db.session import Database
 from pipeline.types import Question, Verdict
 from pipeline.verdict.gate import Cause, Finding, Gate, Judgement, Rule
@@ -37,7 +37,7 @@ def complete(db: Database, run_id: int, *findings: Finding, compared_to: int | N
         run.compared_to = compared_to
         run.n_scored, run.n_failed, run.n_ineligible = run.size, 0, 0
         judgement = Judgement(verdict=Verdict.REGRESSED, findings=findings, cause=Cause.INDEX)
-        runs.complete(run, judgement)
+        run_states.complete(run, judgement)
 
 
 def lost(rule: Rule, reference: int, verdict: Verdict = Verdict.REGRESSED) -> Finding:
@@ -104,7 +104,7 @@ def test_a_gate_that_does_not_ask_for_them_has_no_must_pass_questions(measured: 
 def test_a_run_that_was_failed_says_why(measured: Database) -> None:
     now = start_run(measured)
     with measured.begin() as session:
-        runs.fail(session, [now], "past its deadline")
+        run_states.fail(session, [now], "past its deadline")
 
     found = evidence(measured, now)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db import exact, results, runs, shards
+from db import exact, results, run_states, runs, shards
 from db.exact import ExactRow, Served
 from db.models import GoldenVersion
 from db.pairing import pair_up
@@ -201,10 +201,10 @@ def test_a_run_can_be_reduced_when_its_last_exact_shard_is_closed(
 
     assert store_exact(db, first, []) is False
     with db.begin() as session:
-        assert runs.finished_shards_only(session) == []
+        assert run_states.reducible(session, attempts=5) == []
     assert store_exact(db, second, []) is True
     with db.begin() as session:
-        assert runs.finished_shards_only(session) == [measured]
+        assert run_states.reducible(session, attempts=5) == [measured]
 
 
 def ranked(db: Database) -> list[int]:
@@ -354,8 +354,8 @@ def test_a_deadline_that_passes_during_exact_search_ends_that_and_not_the_run(
     assert (run_id, "deadline" in reason) == (measured, True)
     assert give_up(db, measured, reason) is True
     with db.begin() as session:
-        assert runs.overdue(session) == []
-        assert runs.finished_shards_only(session) == [measured]
+        assert run_states.overdue(session) == []
+        assert run_states.reducible(session, attempts=5) == [measured]
 
 
 def test_a_run_that_is_late_with_what_is_served_is_overdue(db: Database, run: int) -> None:
@@ -363,7 +363,7 @@ def test_a_run_that_is_late_with_what_is_served_is_overdue(db: Database, run: in
 
     assert hopeless(db) == []
     with db.begin() as session:
-        assert runs.overdue(session) == [run]
+        assert run_states.overdue(session) == [run]
 
 
 def test_a_run_that_nobody_reduces_is_overdue_in_the_end(db: Database, measured: int) -> None:
@@ -371,7 +371,7 @@ def test_a_run_that_nobody_reduces_is_overdue_in_the_end(db: Database, measured:
     execute(db, "UPDATE recallwatch.run SET deadline_at = now() - interval '11 minutes'")
 
     with db.begin() as session:
-        assert runs.overdue(session) == [measured]
+        assert run_states.overdue(session) == [measured]
 
 
 def test_a_refused_exact_search_says_why_and_waits_for_nobody(db: Database) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from db import results, runs, shards
+from db import results, run_states, shards
 from db.models import Run
 from db.session import Database, Session
 from db.shards import Claim
@@ -43,7 +43,7 @@ def storing(db: Database, hold: Claim) -> Callable[[], bool | None]:
 def ending(db: Database, run_id: int) -> Callable[[], None]:
     def end() -> None:
         with db.begin() as session:
-            runs.fail(session, [run_id], "overdue")
+            run_states.fail(session, [run_id], "overdue")
 
     return end
 
@@ -61,13 +61,13 @@ def test_shards_that_are_stored_at_the_same_moment_do_not_wait_for_each_other(
     db: Database, run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both_copied = threading.Barrier(2)
-    lock = runs.lock
+    lock = run_states.lock
 
     def lock_once_both_have_copied(session: Session, run_id: int) -> Run | None:
         both_copied.wait(timeout=10)
         return lock(session, run_id)
 
-    monkeypatch.setattr(runs, "lock", lock_once_both_have_copied)
+    monkeypatch.setattr(run_states, "lock", lock_once_both_have_copied)
     holds = [claimed(db, run, 0), claimed(db, run, 1)]
 
     was_last = together(*[storing(db, hold) for hold in holds])

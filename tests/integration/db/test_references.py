@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from db import runs
+from db import run_states, runs
 from db.session import Database
 from pipeline.errors import UsageError
 from pipeline.types import Verdict
@@ -117,10 +117,10 @@ def test_overdue_runs_are_those_past_their_deadline(db: Database) -> None:
     execute(db, "UPDATE recallwatch.run SET deadline_at = now() WHERE id = :run", {"run": late})
 
     with db.begin() as session:
-        assert runs.overdue(session) == [late]
+        assert run_states.overdue(session) == [late]
     end_run(db, late)
     with db.begin() as session:
-        assert runs.overdue(session) == []
+        assert run_states.overdue(session) == []
         assert [run.id for run in runs.of_batch(session, runs.get(session, run_id).batch.id)] == [
             run_id
         ]

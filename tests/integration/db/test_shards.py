@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db import runs, shards
+from db import run_states, shards
 from db.results import ResultRow
 from db.session import Database
 from db.shards import Claim
@@ -42,7 +42,7 @@ def release(db: Database, hold: Claim, wait: float = 0, error: str = "no answer"
 
 def fail(db: Database, run_id: int, reason: str = "no key") -> list[int]:
     with db.begin() as session:
-        return runs.fail(session, [run_id], reason)
+        return run_states.fail(session, [run_id], reason)
 
 
 def due(db: Database, *, quiet: int = 0, limit: int = 100) -> list[tuple[int, int]]:

@@ -1,0 +1,229 @@
+"""What moves a run from one state to the next; docs/state_machine.md draws them.
+
+Each transition is one statement, or stands under the run's lock, so that of two processes that
+want to end or reopen a run one finds it in another state and changes nothing. Where shards and
+run are both written, shards come first: the order in which `db.results.store` locks them too.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from db.models import Run
+from pipeline.types import RunStatus, Verdict
+from pipeline.verdict.gate import Finding, Judgement, Rule
+
+UNFINISHED = (RunStatus.QUEUED, RunStatus.RUNNING)
+
+REDUCER_GETS = timedelta(minutes=10)
+"""How long past its deadline a run lives on whose shards are all done: it lacks its record only."""
+
+
+def mark_running(session: Session, run_id: int) -> None:
+    """Note that a worker took the run's first shard."""
+    session.execute(
+        update(Run)
+        .where(Run.id == run_id, Run.status == RunStatus.QUEUED)
+        .values(status=RunStatus.RUNNING, started_at=func.now())
+    )
+
+
+def lock(session: Session, run_id: int) -> Run | None:
+    """Lock an unfinished run's row until the transaction ends; None when it is finished."""
+    # Every result that is written holds FOR KEY SHARE on its run, through the foreign key: a plain
+    # FOR UPDATE would conflict with it, and two shards stored at once would deadlock.
+    unfinished = select(Run).where(Run.id == run_id, Run.status.in_(UNFINISHED))
+    return session.scalar(unfinished.with_for_update(key_share=True))
+
+
+def claim_reduction(session: Session, run_id: int, *, lease: int, attempts: int) -> bool:
+    """Take a run whose shards are all done for `lease` seconds; False: it is not to be had.
+
+    Commit before reducing: a reduction that kills its process has then counted as an attempt.
+    """
+    query = text("""
+        UPDATE recallwatch.run r SET reduce_attempts = reduce_attempts + 1,
+            reduce_next_at = clock_timestamp() + make_interval(secs => :lease)
+        WHERE r.id = :run_id AND r.status IN ('queued', 'running')
+          AND r.reduce_attempts < :attempts
+          AND coalesce(r.reduce_next_at <= clock_timestamp(), true)
+          AND NOT EXISTS (SELECT FROM recallwatch.shard s
+                          WHERE s.run_id = r.id AND s.state <> 'done')
+        RETURNING 1
+    """)
+    values = {"run_id": run_id, "lease": lease, "attempts": attempts}
+    return session.execute(query, values).one_or_none() is not None
+
+
+def release_reduction(session: Session, run_id: int, *, error: str, wait: float) -> None:
+    """Have an unfinished run reduced again in `wait` seconds, and keep what went wrong."""
+    query = text("""
+        UPDATE recallwatch.run SET reduce_error = :error,
+            reduce_next_at = clock_timestamp() + make_interval(secs => :wait)
+        WHERE id = :run_id AND status IN ('queued', 'running')
+    """)
+    session.execute(query, {"run_id": run_id, "error": error, "wait": wait})
+
+
+# An unfinished run that lacks its record only, and that no reducer has at the moment.
+_WAITS_FOR_REDUCER = """
+    r.status IN ('queued', 'running') AND coalesce(r.reduce_next_at <= clock_timestamp(), true)
+    AND NOT EXISTS (SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done')
+"""
+
+
+def reducible(session: Session, *, attempts: int) -> list[int]:
+    """Return the runs that wait for the reducer and have tries left."""
+    query = text(f"""
+        SELECT r.id FROM recallwatch.run r
+        WHERE {_WAITS_FOR_REDUCER} AND r.reduce_attempts < :attempts ORDER BY r.id
+    """)
+    return list(session.execute(query, {"attempts": attempts}).scalars())
+
+
+def irreducible(session: Session, *, attempts: int) -> list[tuple[int, str]]:
+    """Return (run, reason) for the runs whose reducer used up its attempts."""
+    query = text(f"""
+        SELECT r.id, r.reduce_attempts,
+            coalesce(r.reduce_error, 'its worker was lost each time') AS error
+        FROM recallwatch.run r
+        WHERE {_WAITS_FOR_REDUCER} AND r.reduce_attempts >= :attempts ORDER BY r.id
+    """)
+    return [
+        (row.id, f"the record could not be written in {row.reduce_attempts} tries: {row.error}")
+        for row in session.execute(query, {"attempts": attempts})
+    ]
+
+
+def overdue(session: Session) -> list[int]:
+    """Return the unfinished runs whose deadline has passed."""
+    query = text("""
+        SELECT r.id FROM recallwatch.run r
+        WHERE r.status IN ('queued', 'running') AND r.deadline_at < now()
+          AND (r.deadline_at < now() - CAST(:reducer_gets AS interval) OR EXISTS (
+              SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done'))
+        ORDER BY r.id
+    """)
+    return list(session.execute(query, {"reducer_gets": REDUCER_GETS}).scalars())
+
+
+def complete(run: Run, judgement: Judgement) -> None:
+    """Give a locked run its verdict and its end; the CHECKs refuse one whose counts are short."""
+    run.status = RunStatus.COMPLETED
+    run.verdict = judgement.verdict
+    run.reasons = judgement.reasons
+    run.findings = [finding.to_json() for finding in judgement.findings]
+    run.cause = judgement.cause
+    run.finished_at = func.clock_timestamp()
+
+
+def fail(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
+    """End unfinished runs as unmeasured, with their open shards; return those it ended."""
+    return _end(session, run_ids, RunStatus.FAILED, Rule.FAILED, reason)
+
+
+def cancel(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
+    """Do the same because a person wants it; whoever holds a shard can store nothing any more."""
+    return _end(session, run_ids, RunStatus.CANCELLED, Rule.CANCELLED, reason)
+
+
+def _end(
+    session: Session, run_ids: Sequence[int], status: RunStatus, rule: Rule, reason: str
+) -> list[int]:
+    finding = Finding(rule=rule, verdict=Verdict.UNMEASURED, text=reason)
+    values = {"ids": list(run_ids), "reason": reason, "status": status,
+              "findings": json.dumps([finding.to_json()])}  # fmt: skip
+    session.execute(
+        text("""
+            UPDATE recallwatch.shard s SET state = 'failed', lease_until = NULL, error = :reason
+            FROM recallwatch.run r
+            WHERE r.id = s.run_id AND r.status IN ('queued', 'running')
+              AND s.run_id = ANY(:ids) AND s.state IN ('pending', 'leased')
+        """),
+        values,
+    )
+    ended = session.execute(
+        text("""
+            UPDATE recallwatch.run SET status = :status, verdict = 'unmeasured',
+                reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb),
+                finished_at = clock_timestamp()
+            WHERE id = ANY(:ids) AND status IN ('queued', 'running') RETURNING id
+        """),
+        values,
+    )
+    return sorted(ended.scalars())
+
+
+def resume(session: Session, run_id: int, *, deadline: int) -> bool:
+    """Let a failed or cancelled run go on with the shards that are not done, all tries anew.
+
+    It gets `deadline` seconds from now. False: it is in another state.
+    """
+    session.execute(
+        text("""
+            UPDATE recallwatch.shard s SET state = 'pending', attempts = 0, error = NULL,
+                next_at = NULL, rung_at = NULL
+            FROM recallwatch.run r
+            WHERE r.id = s.run_id AND r.status IN ('failed', 'cancelled')
+              AND s.run_id = :run_id AND s.state = 'failed'
+        """),
+        {"run_id": run_id},
+    )
+    return _reopen(session, run_id, ("failed", "cancelled"), deadline)
+
+
+def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
+    """Reopen a completed run's shards that hold a failed question, and its exact search.
+
+    Their results are taken out, so that each question still counts once. False: the run is in
+    another state.
+    """
+    values = {"run_id": run_id}
+    if not _lock_completed(session, run_id):
+        return False
+    session.execute(text("DELETE FROM recallwatch.exact_result WHERE run_id = :run_id"), values)
+    session.execute(
+        text("""
+            WITH reopened AS (
+                UPDATE recallwatch.shard s SET state = 'pending', attempts = 0, error = NULL,
+                    next_at = NULL, rung_at = NULL, stats = NULL, ef_search = NULL
+                WHERE s.run_id = :run_id AND (s.kind = 'exact' OR EXISTS (
+                    SELECT FROM recallwatch.result r WHERE r.run_id = s.run_id
+                      AND r.position BETWEEN s.first_position AND s.last_position
+                      AND r.outcome = 'failed'))
+                RETURNING s.kind, s.first_position, s.last_position
+            )
+            DELETE FROM recallwatch.result r USING reopened s
+            WHERE r.run_id = :run_id AND s.kind = 'served'
+              AND r.position BETWEEN s.first_position AND s.last_position
+        """),
+        values,
+    )
+    return _reopen(session, run_id, ("completed",), deadline)
+
+
+def _lock_completed(session: Session, run_id: int) -> bool:
+    query = text("""
+        SELECT 1 FROM recallwatch.run WHERE id = :run_id AND status = 'completed'
+        FOR NO KEY UPDATE
+    """)
+    return session.scalar(query, {"run_id": run_id}) is not None
+
+
+def _reopen(session: Session, run_id: int, was: Sequence[str], deadline: int) -> bool:
+    query = text("""
+        UPDATE recallwatch.run SET
+            status = CASE WHEN started_at IS NULL THEN 'queued' ELSE 'running' END,
+            verdict = NULL, reasons = NULL, findings = NULL, cause = NULL, finished_at = NULL,
+            exact = NULL, metrics = NULL, facts = NULL, by_category = NULL, by_tenant = NULL,
+            comparison = NULL, compared_to = NULL, baseline_run = NULL, baseline_comparison = NULL,
+            n_scored = NULL, n_failed = NULL, n_ineligible = NULL, latency = NULL, cost = NULL,
+            deadline_at = now() + make_interval(secs => :deadline),
+            reduce_attempts = 0, reduce_next_at = NULL, reduce_error = NULL
+        WHERE id = :run_id AND status = ANY(:was) RETURNING 1
+    """)
+    values = {"run_id": run_id, "was": list(was), "deadline": deadline}
+    return session.execute(query, values).one_or_none() is not None
