@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from db.models import GoldenItem, GoldenVersion
 from db.session import driver_connection
 from pipeline.errors import InputError
+from pipeline.golden.duplicates import check_size
 from pipeline.golden.fingerprint import content_hash, item_hash, version_fingerprint
 from pipeline.types import Kind, Level, Question, Source, Status
 
@@ -227,6 +228,7 @@ def _make_version(session: Session, set_name: str, fingerprint: str) -> GoldenVe
             f"golden set {set_name!r} has no active question; run:"
             f" recallwatch golden import FILE --set {set_name}"
         )
+    check_size(size, f"golden set {set_name!r}")
     version = GoldenVersion(set_name=set_name, fingerprint=fingerprint, size=size)
     session.add(version)
     session.flush()
@@ -242,6 +244,14 @@ def items(session: Session, version_id: int, first: int, last: int) -> Sequence[
         .order_by(GoldenItem.position)
     )
     return session.scalars(query).all()
+
+
+def texts(session: Session, version_id: int) -> Iterator[str]:
+    """Yield each distinct text of the version's questions once."""
+    query = text("SELECT DISTINCT text FROM recallwatch.golden_item WHERE version_id = :version_id")
+    yield from session.execute(
+        query, {"version_id": version_id}, execution_options={"yield_per": 10_000}
+    ).scalars()
 
 
 def expected_keys(session: Session, version_id: int) -> Iterator[str]:

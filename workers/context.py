@@ -5,8 +5,10 @@ a prefork child builds its own (an engine that crossed a fork gave wrong answers
 """
 
 import json
+import math
 import os
 from collections import OrderedDict
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,28 +17,39 @@ import redis
 from psycopg.pq import TransactionStatus
 from pydantic import SecretStr
 
-from db.session import Database, application_name
+from db.session import IDLE_LIMIT, Database, application_name
 from pipeline.corpus.table import CorpusTable, describe
-from pipeline.embedding.build import build_cached_embedder, build_embedder
+from pipeline.embedding.build import (
+    Sharing,
+    build_cached_embedder,
+    build_embedder,
+    build_pause,
+)
 from pipeline.embedding.cache import connect
 from pipeline.embedding.cached import CachedEmbedder
 from pipeline.embedding.checked import CheckedEmbedder
+from pipeline.embedding.pause import Pause
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.build import from_snapshot
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import STATEMENT_TIMEOUT, CorpusSession
-from pipeline.settings import CorpusSettings, EmbeddingSettings, Settings
+from pipeline.settings import CorpusSettings, Settings
 from pipeline.settings_loading import load_settings
 
 KEPT_RETRIEVERS = 16
 
 
 class Context:
-    """The connections of one process, opened when first used."""
+    """The connections of one process, opened when first used.
 
-    def __init__(self, settings: Settings) -> None:
+    `idle_limit`: see `db.session.Database`.
+    """
+
+    def __init__(self, settings: Settings, *, idle_limit: int | None = None) -> None:
         self.settings = settings
+        self._idle_limit = idle_limit
         self.pid = os.getpid()
         self._corpus: psycopg.Connection[Any] | None = None
         self._embedders: dict[str, CachedEmbedder] = {}
@@ -46,7 +59,8 @@ class Context:
     @cached_property
     def database(self) -> Database:
         """Our own database."""
-        return Database(_required(self.settings.database_url, "DATABASE_URL"))
+        url = _required(self.settings.database_url, "DATABASE_URL")
+        return Database(url, idle_limit=self._idle_limit)
 
     @cached_property
     def redis(self) -> redis.Redis:
@@ -95,15 +109,33 @@ class Context:
         key = f"{wanted.model_dump_json()} {dimensions}"
         if key not in self._embedders:
             self._embedders[key] = build_cached_embedder(
-                wanted, self.settings.openai_api_key, self.redis, dimensions
+                wanted, self.settings.openai_api_key, self._sharing(), dimensions
             )
         return self._embedders[key]
 
+    def provider_pause(self, embedding: EmbeddingSettings | None = None) -> Pause | None:
+        """Return the pause that may be on for a provider; None: the model is in this process."""
+        wanted = embedding or self.settings.embedding
+        return build_pause(wanted, self.settings.openai_api_key, self.redis)
+
+    def lift_pause(self, embedding: EmbeddingSettings | None = None) -> None:
+        """Have the provider asked again, though it refused: somebody starts something anew."""
+        pause = self.provider_pause(embedding)
+        if pause is not None:
+            pause.lift()
+
+    def _sharing(self) -> Sharing:
+        """Return what this process shares with the other workers; half a lease is for waiting."""
+        queue = self.settings.queue
+        return Sharing(self.redis, workers=queue.workers, patience=queue.lease / 2)
+
     def chunk_embedder(self) -> CheckedEmbedder:
         """Return the embedder for chunks, past the cache: the table keeps their vectors."""
-        return CheckedEmbedder(
-            build_embedder(self.settings.embedding, self.settings.openai_api_key)
-        )
+        self.lift_pause()
+        embedding, key = self.settings.embedding, self.settings.openai_api_key
+        # Nobody takes up later what a load leaves.
+        sharing = replace(self._sharing(), patience=math.inf)
+        return CheckedEmbedder(build_embedder(embedding, key, sharing))
 
     def retriever(
         self, run_settings: dict[str, Any], fingerprint: dict[str, Any], *, exact: bool = False
@@ -150,7 +182,7 @@ def current() -> Context:
     """Return this process's context, made from its own settings at first use."""
     global _current  # noqa: PLW0603 - one context a process is the point
     if _current is None or _current.pid != os.getpid():
-        _current = Context(load_settings().settings)
+        _current = Context(load_settings().settings, idle_limit=IDLE_LIMIT)
     return _current
 
 

@@ -10,14 +10,15 @@ from db import golden, runs, shards
 from db.models import Run
 from db.session import Session
 from pipeline.embedding.cached import CachedEmbedder, Stats
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import RecallwatchError, TransientError
-from pipeline.settings import EmbeddingSettings
 from workers import context, doorbell
 from workers.app import app
 from workers.context import Context
 from workers.doorbell import EMBED_SHARD
-from workers.failing import fail_within
+from workers.failing import fail_runs
 from workers.retrying import wait_before_retry
+from workers.spending import BatchBudget
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +44,7 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
                 return
             run, texts = _load(session, batch_id, positions)
         try:
-            spent = _warm(_embedder(ctx, run), texts)
+            spent = _warm(_embedder(ctx, run), texts, BatchBudget(ctx, batch_id))
         except TransientError as error:
             _postpone(ctx, batch_id, number, error)
         except RecallwatchError as error:
@@ -60,14 +61,14 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
             doorbell.evaluate((run_id, number) for run_id in waiting)
 
 
-def _warm(embedder: CachedEmbedder, texts: list[str]) -> dict[str, float]:
+def _warm(embedder: CachedEmbedder, texts: list[str], budget: BatchBudget) -> dict[str, float]:
     """Cache the vectors; return what it took, in the names that evaluation uses.
 
     Cache hits are left out: evaluation finds every text in the cache, and counts it.
     """
     embedder.stats = spent = Stats()
     started = time.monotonic()
-    embedder.warm(texts)
+    embedder.warm(texts, budget)
     return {
         "embedded_texts": spent.misses,
         "embedding_calls": spent.calls,
@@ -100,5 +101,5 @@ def _fail(ctx: Context, batch_id: int, number: int, reason: str) -> None:
     log.warning("embedding_failed", reason=reason)
     with ctx.database.begin() as session:
         waiting = shards.end_hold(session, batch_id, number, error=reason)
-        _, alert_ids = fail_within(ctx, session, waiting, reason)
-    doorbell.deliver(alert_ids)
+    # In a transaction of its own: two that end a run with a shard of it locked would deadlock.
+    fail_runs(ctx, waiting, reason)

@@ -18,6 +18,7 @@ from db import golden, reindexing, runs, shards
 from db.models import Batch, GoldenVersion, Run
 from db.session import Session
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
+from pipeline.corpus.table import CorpusTable
 from pipeline.embedding.build import identity
 from pipeline.errors import UsageError
 from pipeline.retrieval.build import needs_vectors, snapshot
@@ -30,6 +31,7 @@ from workers import context, doorbell
 from workers.context import Context
 from workers.exact_plan import plan_exact
 from workers.preflight import Liveness, check_corpus, check_liveness
+from workers.spending import Estimate, check_cap, check_estimate, estimate
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -46,6 +48,7 @@ class Request:
     trigger: Trigger | str = Trigger.MANUAL
     requested_by: str | None = None
     git_sha: str | None = None
+    max_cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class StartedBatch:
     """A batch that is queued: its runs in the order of the strategies, the expected keys' state.
 
     `joined`: an earlier notice of re-indexing started it, and it was still waiting. It waits until
-    `quiet_until`; None: it was rung at once.
+    `quiet_until`; None: it was rung at once. `estimate` is what its vectors cost; None: nothing.
     """
 
     batch_id: int
@@ -63,6 +66,7 @@ class StartedBatch:
     keys: Liveness
     joined: bool = False
     quiet_until: datetime | None = None
+    estimate: Estimate | None = None
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -84,19 +88,20 @@ def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatc
     trigger: Trigger | str = Trigger.MANUAL,
     requested_by: str | None = None,
     git_sha: str | None = None,
+    max_cost: float | None = None,
 ) -> StartedBatch:
     """Snapshot the golden set, plan one run a strategy, commit, then ring the workers.
 
     Returns at once; workers evaluate. Raises UsageError (unknown strategy or level, k out of
-    range), InputError (no golden set), CorpusError (no corpus, wrong dimension, no expected key in
-    it), TransientError (a server does not answer). When only the queue does not answer, the batch
-    is kept and a sweep starts it later.
+    range, vectors that may cost more than `max_cost` US dollars), InputError (no golden set),
+    CorpusError (no corpus, wrong dimension, no expected key in it), TransientError (a server does
+    not answer). When only the queue does not answer, the batch is kept and a sweep starts it later.
 
     With `trigger="reindex"` the batch waits until [queue] reindex_quiet seconds have passed
     without another such call; calls for the same thing meanwhile join it.
     """
     request = Request(
-        strategies, set_name, k, level, max_drop, trigger, requested_by, git_sha
+        strategies, set_name, k, level, max_drop, trigger, requested_by, git_sha, max_cost
     )  # fmt: skip
     return start(context.current(), request)
 
@@ -114,11 +119,15 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         version = golden.snapshot(session, wanted.set_name)
         keys = check_liveness(ctx, session, table, version, wanted.level)
         plans = [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies]
+        estimated = _estimate(ctx, session, table, version, plans)
+        check_estimate(estimated, wanted.max_cost)
         planned = _plan_batch(ctx.settings, session, version, plans, wanted)
         if not planned.joined:
             plan_exact(ctx, session, table, version.id, planned.runs)
         if within is not None:
             within(session, planned.batch.id)
+    if any(run.needs_vectors for run in planned.runs):
+        ctx.lift_pause()
     if planned.batch.quiet_until is None:
         ring(planned.batch.id, planned.runs, planned.n_shards)
     return StartedBatch(
@@ -129,7 +138,21 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         keys=keys,
         joined=planned.joined,
         quiet_until=planned.batch.quiet_until,
+        estimate=estimated,
     )
+
+
+def _estimate(
+    ctx: Context,
+    session: Session,
+    table: CorpusTable,
+    version: GoldenVersion,
+    plans: Sequence[runs.RunPlan],
+) -> Estimate | None:
+    """Count what the vectors cost that the plans need; None: they need none, or they are free."""
+    if not any(plan.needs_vectors for plan in plans):
+        return None
+    return estimate(ctx, session, version.id, table.dimensions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +179,7 @@ def _plan_batch(
     batch, started = runs.create_batch(
         session, version, plans, trigger=wanted.trigger, requested_by=wanted.requested_by
     )
+    batch.max_cost = wanted.max_cost
     run_ids = [run.id for run in started]
     n_shards = shards.plan(session, run_ids, version.size, settings.eval.shard_size)
     if quiet:
@@ -175,6 +199,7 @@ class Wanted:
     trigger: Trigger
     requested_by: str | None
     git_sha: str | None
+    max_cost: float | None
 
 
 def resolve(settings: Settings, request: Request) -> Wanted:
@@ -189,6 +214,8 @@ def resolve(settings: Settings, request: Request) -> Wanted:
         raise UsageError(f"k must be from 1 to {MAX_K}, not {k}")
     if request.max_drop is not None and not 0 <= request.max_drop <= 1:
         raise UsageError(f"max_drop must be from 0 to 1, not {request.max_drop:g}")
+    max_cost = settings.embedding.max_cost if request.max_cost is None else request.max_cost
+    check_cap(settings.embedding, max_cost)
     return Wanted(
         strategies=names,
         set_name=request.set_name or settings.eval.set,
@@ -198,6 +225,7 @@ def resolve(settings: Settings, request: Request) -> Wanted:
         trigger=_member(Trigger, "trigger", request.trigger),
         requested_by=request.requested_by,
         git_sha=request.git_sha,
+        max_cost=max_cost,
     )
 
 

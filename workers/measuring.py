@@ -13,12 +13,14 @@ from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import tenant_sizes
 from pipeline.embedding.cached import Stats as Spent
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.limits import needed_limit
 from pipeline.scoring import Judged, Measure, Scores, score
-from pipeline.settings import CorpusSettings, EmbeddingSettings
+from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, FloatMatrix, Kind, Level, Outcome, QueryBatch, Ranking
 from workers.context import Context
+from workers.spending import BatchBudget
 
 Stats = dict[str, float]
 
@@ -56,7 +58,8 @@ def embed_questions(
     embedder.stats = spent = Spent()
     with _timed(stats, "embed_seconds"):
         ids = [str(item.question_id) for item in items]
-        found = embedder.embed([item.text for item in items], ids)
+        texts = [item.text for item in items]
+        found = embedder.embed(texts, ids, BatchBudget(ctx, run.batch_id))
     stats["cached_texts"] = spent.hits
     stats["embedded_texts"] = spent.misses
     stats["embedding_calls"] = spent.calls

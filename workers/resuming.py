@@ -4,12 +4,17 @@ from collections.abc import Sequence
 
 from db import run_states, runs, shards
 from db.models import Run
+from db.session import Session
 from pipeline.corpus.statistics import fingerprint
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import UsageError
 from pipeline.settings import CorpusSettings
 from pipeline.types import RunStatus
 from workers import doorbell
 from workers.context import Context
+from workers.spending import renew_cap
+
+RESUMABLE = (RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 def cancel(ctx: Context, run_ids: Sequence[int], *, by: str | None = None) -> list[int]:
@@ -25,21 +30,23 @@ def cancel(ctx: Context, run_ids: Sequence[int], *, by: str | None = None) -> li
 
 
 def resume(ctx: Context, run_id: int) -> int:
-    """Let a failed or cancelled run go on; return how many shards are left to do.
+    """Let a failed or cancelled run go on; return how many of its shards were rung for.
 
     What was measured is kept. Raises UsageError for a run in another state, or whose corpus
     changed since it was queued: its two halves would have measured two things.
     """
     with ctx.database.begin() as session:
         run = runs.get(session, run_id).run
-        if run.status not in {RunStatus.FAILED, RunStatus.CANCELLED}:
+        if run.status not in RESUMABLE:
             raise UsageError(
                 f"run {run_id} is {run.status}: only a failed or cancelled one goes on"
             )
         _need_same_corpus(ctx, run)
         if not run_states.resume(session, run_id, deadline=ctx.settings.queue.deadline):
             raise UsageError(f"run {run_id} was changed by somebody else meanwhile: look again")
+        renew_cap(ctx, session, run)
         waiting = shards.ring_pending(session, run_id)
+    _ask_provider_again(ctx, run)
     _ring(run_id, waiting)
     return len(waiting)
 
@@ -52,20 +59,29 @@ def retry_failed(ctx: Context, run_id: int) -> int:
     one whose corpus changed since it was queued.
     """
     with ctx.database.begin() as session:
+        n_failed = _lock_failed(session, run_id)
         run = runs.get(session, run_id).run
-        if run.status != RunStatus.COMPLETED:
-            raise UsageError(f"run {run_id} is {run.status}: see recallwatch runs resume")
-        if not run.n_failed:
-            raise UsageError(f"no question of run {run_id} failed")
-        if (used_by := runs.users(session, run_id)) is not None:
-            raise UsageError(f"run {run_id} stays as it is: {used_by}; start a new one")
         _need_same_corpus(ctx, run)
-        if not run_states.retry_failed(session, run_id, deadline=ctx.settings.queue.deadline):
-            raise UsageError(f"run {run_id} was changed by somebody else meanwhile: look again")
+        renew_cap(ctx, session, run)
+        run_states.retry_failed(session, run_id, deadline=ctx.settings.queue.deadline)
         waiting = shards.ring_pending(session, run_id)
-        n_failed = run.n_failed
+    _ask_provider_again(ctx, run)
     _ring(run_id, waiting)
     return n_failed
+
+
+def _lock_failed(session: Session, run_id: int) -> int:
+    """Lock a completed run that nothing hangs on; return how many of its questions failed."""
+    run = run_states.lock_completed(session, run_id)
+    if run is None:
+        status = runs.get(session, run_id).run.status
+        how = "it can be resumed" if status in RESUMABLE else "wait for its end"
+        raise UsageError(f"run {run_id} is {status}, not completed: {how}")
+    if not run.n_failed:
+        raise UsageError(f"no question of run {run_id} failed")
+    if (used_by := runs.users(session, run_id)) is not None:
+        raise UsageError(f"run {run_id} stays as it is: {used_by}; start a new one")
+    return run.n_failed
 
 
 def _need_same_corpus(ctx: Context, run: Run) -> None:
@@ -76,6 +92,12 @@ def _need_same_corpus(ctx: Context, run: Run) -> None:
             f"the corpus changed since run {run.id} was queued, and a run measures one corpus:"
             " start a new one with recallwatch eval"
         )
+
+
+def _ask_provider_again(ctx: Context, run: Run) -> None:
+    """Lift the pause that the provider's refusal may have set: a person asks anew."""
+    if run.needs_vectors:
+        ctx.lift_pause(EmbeddingSettings.model_validate(run.settings["embedding"]))
 
 
 def _ring(run_id: int, waiting: Sequence[int]) -> None:

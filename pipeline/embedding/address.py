@@ -1,12 +1,17 @@
-"""Where the embedding server is: the base URL, taken apart and checked once."""
+"""Where the embedding server is, and the key it gets: both checked once."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from pipeline.errors import SettingsError
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+NO_KEY = "no-key"
+"""Sent to a server on this machine where no key is set: the SDK insists on one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,21 @@ def address_of(base_url: str | None) -> Address:
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     host = name if port is None else f"{name}:{port}"
     return Address(url=url, host=host, is_loopback=_is_loopback(parts.hostname))
+
+
+def usable_key(api_key: SecretStr | None, address: Address) -> str:
+    """Return the key to send; raises SettingsError for none, or one that cannot be sent."""
+    key = api_key.get_secret_value().strip() if api_key else ""
+    if not key and address.is_loopback:
+        return NO_KEY
+    if not key:
+        raise SettingsError(
+            f"OPENAI_API_KEY is not set: {address.host} needs one "
+            "(any value will do for a server that does not check it)"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError("OPENAI_API_KEY holds characters that no key has: copy it again")
+    return key
 
 
 def _is_loopback(hostname: str) -> bool:

@@ -1,6 +1,6 @@
 """What every embedder offers, and what its vectors must pass before they are used."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -8,6 +8,35 @@ from numpy.typing import NDArray
 
 from pipeline.errors import PermanentError
 from pipeline.types import Failure, FloatMatrix
+
+Keep = Callable[[Sequence[str], FloatMatrix], None]
+"""Takes texts and their vectors, shape (n, d), as they come: a later one's fault loses none."""
+
+
+class Budget(Protocol):
+    """What embedding may cost, in US dollars: asked before each request and told after it."""
+
+    def reserve(self, cost: float) -> None:
+        """Take note of a request that will cost so much at most.
+
+        Raises PermanentError when there is no room for it.
+        """
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Put a reservation right: the request cost less, or nothing. Raises nothing."""
+
+
+class Free:
+    """A budget that nothing is counted in."""
+
+    def reserve(self, cost: float) -> None:
+        """Let it pass."""
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Let it pass."""
+
+
+FREE = Free()
 
 
 class Embedder(Protocol):
@@ -21,8 +50,13 @@ class Embedder(Protocol):
     def dimensions(self) -> int | None:
         """The vector length asked for; None: whatever the model's own is."""
 
-    def embed(self, texts: Sequence[str]) -> FloatMatrix:
+    def embed(
+        self, texts: Sequence[str], *, keep: Keep | None = None, budget: Budget = FREE
+    ) -> FloatMatrix:
         """Return vectors of shape (n, dimensions), float32, in the order of the n texts.
+
+        `keep` is given all vectors too, a part as soon as it is there; what it raises ends the
+        call. Each request of a provider with a price asks `budget`.
 
         A text that gets no vector while the others do (blank, or too long for the model) has a row
         of NaN or of zeros, which `check` turns into its Failure. With no vector for any text the

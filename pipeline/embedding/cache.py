@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import structlog
@@ -103,16 +104,35 @@ class VectorCache:
             values += self._read(texts[part])
         return _decoded(values, self._dimensions)
 
+    def has_many(self, texts: Sequence[str]) -> list[bool]:
+        """Return for each text whether it has a value, whatever that is worth.
+
+        While the cache does not answer, none has one.
+        """
+        there: list[bool] = []
+        for part in _parts(len(texts)):
+            pipe = self._client.pipeline(transaction=False)
+            for text in texts[part]:
+                pipe.exists(self._key(text))
+            there += map(bool, self._ask(pipe.execute, len(texts[part])))
+        return there
+
     def _read(self, texts: Sequence[str]) -> list[bytes | None]:
+        keys = [self._key(text) for text in texts]
+        found = self._ask(lambda: self._client.mget(keys), len(keys))
+        return [value if isinstance(value, bytes) else None for value in found]
+
+    def _ask(self, call: Callable[[], Sequence[Any]], n: int) -> Sequence[Any]:
+        """Return what a reading call does; n times None while the server does not answer."""
         if not self._reading.lets_through:
-            return [None] * len(texts)
+            return [None] * n
         try:
-            found = self._client.mget([self._key(text) for text in texts])
+            found = call()
         except RedisError as error:
             self._report("embedding_cache_not_readable", self._reading, error)
-            return [None] * len(texts)
+            return [None] * n
         self._reading.succeeded()
-        return [value if isinstance(value, bytes) else None for value in found]
+        return found
 
     def set_many(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
         """Store the vectors, shape (n, d), of the n texts."""

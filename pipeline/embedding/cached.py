@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.embedding.base import Embedder, check, check_shape, usable
+from pipeline.embedding.base import FREE, Budget, Embedder, check, check_shape, usable
 from pipeline.embedding.cache import VectorCache
 from pipeline.types import Failure, FloatMatrix
 
@@ -40,7 +40,7 @@ class CachedEmbedder:
         self._cache = cache
 
     def embed(
-        self, texts: Sequence[str], ids: Sequence[str] | None = None
+        self, texts: Sequence[str], ids: Sequence[str] | None = None, budget: Budget = FREE
     ) -> tuple[FloatMatrix, dict[int, Failure]]:
         """Return vectors of shape (n, d), float32, in the order of the n texts, and the failures.
 
@@ -52,11 +52,11 @@ class CachedEmbedder:
         """
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
-        vectors = self._vectors_of(distinct)[[row_of[text] for text in texts]]
+        vectors = self._vectors_of(distinct, budget)[[row_of[text] for text in texts]]
         names = [str(i) for i in range(len(texts))] if ids is None else ids
         return vectors, check(vectors, names, self.model, self.dimensions)
 
-    def warm(self, texts: Iterable[str]) -> None:
+    def warm(self, texts: Iterable[str], budget: Budget = FREE) -> None:
         """See to it that the vectors of the texts are cached.
 
         Embeds nothing while the cache cannot keep it. Raises what `embed` raises.
@@ -65,29 +65,39 @@ class CachedEmbedder:
         _, found = self._cache.get_many(distinct)
         if self._cache.keeps:
             self.stats.hits += int(found.sum())
-            self._embed_and_store([distinct[i] for i in np.flatnonzero(~found).tolist()])
+            missing = [distinct[i] for i in np.flatnonzero(~found).tolist()]
+            self._embed_and_store(missing, budget)
 
-    def _vectors_of(self, distinct: Sequence[str]) -> FloatMatrix:
+    def missing(self, texts: Iterable[str]) -> list[str]:
+        """Return the distinct texts that are not cached, without fetching a vector."""
+        distinct = list(dict.fromkeys(texts))
+        there = self._cache.has_many(distinct)
+        return [text for text, is_there in zip(distinct, there, strict=True) if not is_there]
+
+    def _vectors_of(self, distinct: Sequence[str], budget: Budget) -> FloatMatrix:
         vectors, found = self._cache.get_many(distinct)
         missing = np.flatnonzero(~found).tolist()
         self.stats.hits += int(found.sum())
-        fresh = self._embed_and_store([distinct[i] for i in missing])
+        fresh = self._embed_and_store([distinct[i] for i in missing], budget)
         if not found.any():
             return fresh
         if fresh.shape[1] == vectors.shape[1]:
             vectors[missing] = fresh
         elif usable(fresh).any():
             # The model changed under its name: what was cached is another model's.
-            return self._embed_and_store(distinct)
+            return self._embed_and_store(distinct, budget)
         return vectors
 
-    def _embed_and_store(self, texts: Sequence[str]) -> FloatMatrix:
+    def _embed_and_store(self, texts: Sequence[str], budget: Budget) -> FloatMatrix:
         if not texts:
             return np.empty((0, self.dimensions or 0), dtype=np.float32)
         self.stats.misses += len(texts)
         self.stats.calls += 1
-        vectors = self._embedder.embed(texts)
+        vectors = self._embedder.embed(texts, keep=self._store, budget=budget)
+        check_shape(vectors, len(texts), self.model, self.dimensions)
+        return vectors
+
+    def _store(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
         check_shape(vectors, len(texts), self.model, self.dimensions)
         good = np.flatnonzero(usable(vectors)).tolist()
         self._cache.set_many([texts[i] for i in good], vectors[good])
-        return vectors

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.embedding.base import FREE, Budget, Keep
 from pipeline.errors import PermanentError, SettingsError
 from pipeline.types import FloatMatrix
 
@@ -38,7 +39,13 @@ class LocalEmbedder:
                 f"embedding.dimensions is {dimensions}: the local model has 64, 128 or 256"
             )
 
-    def embed(self, texts: Sequence[str]) -> FloatMatrix:
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        keep: Keep | None = None,
+        budget: Budget = FREE,  # noqa: ARG002 - it costs nothing
+    ) -> FloatMatrix:
         """Return vectors of shape (n, dimensions), float32, not normalised.
 
         A vector depends on nothing but its text, to the last bit. Only the first MAX_CHARACTERS of
@@ -49,6 +56,8 @@ class LocalEmbedder:
         for positions in _alike(read):
             whole = _load().embed([read[i] for i in positions])
             vectors[positions] = whole[:, : self.dimensions]
+        if keep is not None:
+            keep(texts, vectors)
         return vectors
 
 

@@ -1,73 +1,71 @@
 """The embedder for OpenAI's API and for every server that speaks it, through the official SDK."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
-from random import SystemRandom
 
 import numpy as np
 import structlog
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, omit
 from pydantic import SecretStr
 
-from pipeline.embedding.address import Address, address_of
-from pipeline.embedding.openai_replies import (
-    MalformedReplyError,
-    Vector,
-    asked_wait,
-    in_one_line,
-    is_too_large,
-    is_transient,
-    refusal,
-    said_by,
-    vectors_in,
-)
+from pipeline.embedding.address import address_of, usable_key
+from pipeline.embedding.base import FREE, Budget, Keep
+from pipeline.embedding.gate import OPEN, Gate
+from pipeline.embedding.openai_replies import TooLargeError, Vector
+from pipeline.embedding.openai_requests import Call, Requester
 from pipeline.embedding.packing import pack
-from pipeline.errors import PermanentError, SettingsError, TransientError
-from pipeline.settings import EmbeddingSettings
+from pipeline.embedding.rates import Rate
+from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.errors import PermanentError
 from pipeline.types import FloatMatrix
 
-NO_KEY = "no-key"
-"""Sent to a server on this machine where no key is set: the SDK insists on one."""
+PATIENCE = 120.0
+"""Seconds after which a call waits for no rate limit any more, unless told otherwise."""
 
 _log = structlog.get_logger(__name__)
-_random = SystemRandom()
-
-
-class _TooLargeError(Exception):
-    """The server takes fewer or shorter texts than these in a request."""
 
 
 class OpenAIEmbedder:
-    """Embeds in packed requests, some at once, each tried a few times.
+    """Embeds in packed requests, some at once, each tried a few times; see `Requester`.
 
-    The SDK retries nothing; the one retry loop is `_request`, within `attempts`. A try ends after
-    `timeout` seconds whatever the server sends meanwhile (the SDK's own timeout starts again at
-    each byte). `first_wait`, in seconds, is the wait before the second try; it doubles with each.
+    Every request passes `gate`. `patience` is how many seconds a call may take and still wait for a
+    rate limit: the rest is then for a later call (infinite: it does all).
 
     Raises SettingsError when the key or the base URL cannot be used.
     """
 
     def __init__(
-        self, settings: EmbeddingSettings, api_key: SecretStr | None, *, first_wait: float = 0.5
+        self,
+        settings: EmbeddingSettings,
+        api_key: SecretStr | None,
+        *,
+        gate: Gate = OPEN,
+        patience: float = PATIENCE,
+        first_wait: float = 0.5,
     ) -> None:
         self.model = settings.model
         self.dimensions = settings.dimensions
         self._settings = settings
-        self._address = address_of(settings.base_url)
-        self._key = _checked_key(api_key, self._address)
-        self._first_wait = first_wait
+        self._patience = patience
+        address = address_of(settings.base_url)
+        key = usable_key(api_key, address)
+        self._requester = Requester(settings, address, key, gate, first_wait)
 
-    def embed(self, texts: Sequence[str]) -> FloatMatrix:
+    def embed(
+        self, texts: Sequence[str], *, keep: Keep | None = None, budget: Budget = FREE
+    ) -> FloatMatrix:
         """Return vectors of shape (n, d), float32, in the order of the n texts.
 
         A blank text (the API would refuse its whole request) and a text that is too long for the
         model even alone have a row of NaN. Needs a thread without a running event loop.
 
         Raises TransientError when the server does not answer, or asks for a longer wait than
-        `max_wait`; PermanentError when it refuses, or answers nonsense at every try.
+        `max_wait`, or a rate limit does; PermanentError when it refuses, or is paused, or answers
+        nonsense at every try, and as the budget does.
         """
         wanted = [i for i, text in enumerate(texts) if text.strip()]
-        found = asyncio.run(self._embed([texts[i] for i in wanted])) if wanted else []
+        asked = [texts[i] for i in wanted]
+        found = asyncio.run(self._embed(asked, keep, budget)) if wanted else []
         kept = {i: vector for i, vector in zip(wanted, found, strict=True) if vector is not None}
         return self._in_rows(kept, len(texts))
 
@@ -76,127 +74,56 @@ class OpenAIEmbedder:
         lengths = {len(vector) for vector in found.values()}
         if len(lengths) > 1:
             shown = ", ".join(map(str, sorted(lengths)))
-            raise PermanentError(
-                self._in_words(f"returned vectors of different lengths for {self.model}: {shown}")
-            )
+            said = f"returned vectors of different lengths for {self.model}: {shown}"
+            raise PermanentError(self._requester.in_words(said))
         vectors = np.full((n, max(lengths, default=0)), np.nan, dtype=np.float32)
         for i, vector in found.items():
             vectors[i] = vector
         return vectors
 
-    async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
+    async def _embed(
+        self, texts: Sequence[str], keep: Keep | None, budget: Budget
+    ) -> list[Vector | None]:
         """Send the requests, at most `concurrency` at once; the first error cancels the others."""
-        settings = self._settings
-        slots = asyncio.Semaphore(settings.concurrency)
-        async with self._client() as client:
+        slots = asyncio.Semaphore(self._settings.concurrency)
+        async with self._requester.client(len(texts)) as client:
+            call = Call(client, budget, time.monotonic() + self._patience)
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [
-                        group.create_task(self._take_turn(slots, client, request))
-                        for request in pack(texts, settings.max_inputs, settings.max_tokens)
+                        group.create_task(self._take_turn(slots, call, request, keep))
+                        for request in self._packed(texts)
                     ]
             except ExceptionGroup as errors:
                 raise errors.exceptions[0] from None
         return [vector for task in tasks for vector in task.result()]
 
-    def _client(self) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._address.url,
-            timeout=self._settings.timeout,
-            max_retries=0,
-        )
+    def _packed(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        """Pack the texts, so that no request uses up more than may go out at once."""
+        settings = self._settings
+        most = settings.max_tokens
+        if settings.tokens_per_minute is not None:
+            most = min(most, int(Rate.of(settings.tokens_per_minute).burst))
+        return list(pack(texts, settings.max_inputs, most))
 
     async def _take_turn(
-        self, slots: asyncio.Semaphore, client: AsyncOpenAI, texts: Sequence[str]
+        self, slots: asyncio.Semaphore, call: Call, texts: Sequence[str], keep: Keep | None
     ) -> Sequence[Vector | None]:
         async with slots:
-            return await self._request_or_split(client, texts)
+            found = await self._request_or_split(call, texts)
+        if keep is not None:
+            kept = {i: vector for i, vector in enumerate(found) if vector is not None}
+            keep([texts[i] for i in kept], self._in_rows(dict(enumerate(kept.values())), len(kept)))
+        return found
 
-    async def _request_or_split(
-        self, client: AsyncOpenAI, texts: Sequence[str]
-    ) -> Sequence[Vector | None]:
+    async def _request_or_split(self, call: Call, texts: Sequence[str]) -> Sequence[Vector | None]:
         """Halve a request that is too large, down to the text that is too long by itself."""
         try:
-            return await self._request(client, texts)
-        except _TooLargeError as error:
+            return await self._requester.request(call, texts)
+        except TooLargeError as error:
             if len(texts) == 1:
                 _log.warning("text_too_long_to_embed", model=self.model, reason=str(error))
                 return [None]
         half = len(texts) // 2
-        first = await self._request_or_split(client, texts[:half])
-        return [*first, *await self._request_or_split(client, texts[half:])]
-
-    async def _request(self, client: AsyncOpenAI, texts: Sequence[str]) -> list[Vector]:
-        tries = 1
-        while True:
-            last = tries == self._settings.attempts
-            try:
-                return await self._try_once(client, texts)
-            except MalformedReplyError as error:
-                if last:
-                    raise PermanentError(
-                        self._in_words(f"sent a reply of no use: {error}")
-                    ) from error
-                wait = self._backoff(tries)
-            except TransientError as error:
-                asked = error.retry_after
-                wait = self._backoff(tries) if asked is None else asked
-                if last or wait > self._settings.max_wait:
-                    raise
-            await asyncio.sleep(wait)
-            tries += 1
-
-    def _backoff(self, tries: int) -> float:
-        """Return the seconds to wait after so many tries: doubling, with half of it random."""
-        longest = min(self._first_wait * 2.0 ** (tries - 1), self._settings.max_wait)
-        return longest * (1 + _random.random()) / 2
-
-    async def _try_once(self, client: AsyncOpenAI, texts: Sequence[str]) -> list[Vector]:
-        """Map the SDK's errors to ours."""
-        try:
-            async with asyncio.timeout(self._settings.timeout):
-                reply = await client.embeddings.with_raw_response.create(
-                    model=self.model,
-                    input=list(texts),
-                    dimensions=self.dimensions or omit,
-                    encoding_format="base64",
-                )
-        except (TimeoutError, APITimeoutError):
-            waited = f"did not answer within {self._settings.timeout:g} s"
-            raise TransientError(self._in_words(waited)) from None
-        except APIConnectionError as error:
-            fault = in_one_line(str(error.__cause__ or error), self._key)
-            unreachable = f"cannot be reached, or broke off ({fault}): check embedding.base_url"
-            raise TransientError(self._in_words(unreachable)) from None
-        except APIStatusError as error:
-            raise self._mapped(error) from None  # a traceback would quote the server, key and all
-        return vectors_in(reply.content, len(texts))
-
-    def _mapped(self, error: APIStatusError) -> Exception:
-        said = in_one_line(said_by(error), self._key)
-        if is_too_large(error):
-            return _TooLargeError(said)
-        if is_transient(error):
-            return TransientError(
-                self._in_words(f"answered {error.status_code}: {said}"),
-                retry_after=asked_wait(error.response.headers),
-            )
-        return refusal(error, self._address.host, self.model, said)
-
-    def _in_words(self, what: str) -> str:
-        return f"embedding server {self._address.host} {what}"
-
-
-def _checked_key(api_key: SecretStr | None, address: Address) -> str:
-    key = api_key.get_secret_value().strip() if api_key else ""
-    if not key and address.is_loopback:
-        return NO_KEY
-    if not key:
-        raise SettingsError(
-            f"OPENAI_API_KEY is not set: {address.host} needs one "
-            "(any value will do for a server that does not check it)"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError("OPENAI_API_KEY holds characters that no key has: copy it again")
-    return key
+        first = await self._request_or_split(call, texts[:half])
+        return [*first, *await self._request_or_split(call, texts[half:])]

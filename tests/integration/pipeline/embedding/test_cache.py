@@ -127,6 +127,15 @@ def test_no_texts_need_no_call(client: Redis) -> None:
     assert cache.get_many([])[0].shape == (0, 4)
 
 
+def test_what_has_a_value_is_told_without_fetching_it(client: Redis) -> None:
+    texts = [f"there {i}" for i in range(600)]
+    cache = VectorCache(client, "there", 4, 30)
+    cache.set_many(texts[::3], vectors_for(texts[::3], 4))
+
+    assert cache.has_many(texts) == [i % 3 == 0 for i in range(600)]
+    assert cache.has_many([]) == []
+
+
 def test_a_frozen_server_costs_its_timeout_once_and_is_logged_once(breakable: Breakable) -> None:
     with connect(breakable.url, timeout=0.2) as client:
         cache = VectorCache(client, "m", 4, 30)
@@ -169,6 +178,7 @@ def test_a_server_that_is_gone_finds_nothing_and_raises_nothing(breakable: Break
 
         cache.set_many(["a"], vectors_for(["a"], 4))
         assert not cache.get_many(["a"])[1].any()
+        assert cache.has_many(["a"]) == [False]
 
 
 def test_a_full_server_is_still_read(breakable: Breakable) -> None:

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from pipeline.embedding.base import check
-from pipeline.embedding.build import build_cached_embedder
+from pipeline.embedding.base import FREE, Budget, Keep, check
+from pipeline.embedding.build import Sharing, build_cached_embedder
 from pipeline.embedding.cache import VectorCache, connect
 from pipeline.embedding.cached import CachedEmbedder, Stats
 from pipeline.embedding.local import LocalEmbedder
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import PermanentError
-from pipeline.settings import EmbeddingSettings
 from pipeline.types import FloatMatrix
 from tests.integration.pipeline.embedding.conftest import Breakable
 from tests.loopback.openai_server import OpenAIServer, vectors_for
@@ -36,10 +36,15 @@ class Recorder:
         self.width = width
         self.calls: list[list[str]] = []
 
-    def embed(self, texts: Sequence[str]) -> FloatMatrix:
+    def embed(
+        self, texts: Sequence[str], *, keep: Keep | None = None, budget: Budget = FREE
+    ) -> FloatMatrix:
         self.calls.append(list(texts))
+        budget.reserve(len(texts))
         vectors = vectors_for(texts, self.width)
         vectors[[not text.strip() for text in texts]] = 0
+        if keep is not None:
+            keep(texts, vectors)
         return vectors
 
 
@@ -206,7 +211,7 @@ def test_two_servers_with_a_model_of_one_name_share_no_vectors(
 ) -> None:
     chosen = EmbeddingSettings(provider="openai", model="m", base_url=openai_server.url)
 
-    build_cached_embedder(chosen, None, client).embed(["a"])
+    build_cached_embedder(chosen, None, Sharing(client)).embed(["a"])
 
     digest = hashlib.sha256(b"a").hexdigest()
     key = f"rw:vec:1:m@{openai_server.host}:default:{digest}"

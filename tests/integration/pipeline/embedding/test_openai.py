@@ -1,18 +1,15 @@
 import time
-import traceback
-from collections.abc import Callable
 from email.utils import formatdate
-from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from pipeline.embedding.base import check
 from pipeline.embedding.openai import OpenAIEmbedder
-from pipeline.errors import PermanentError, RecallwatchError, TransientError
-from pipeline.settings import EmbeddingSettings
+from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.errors import PermanentError, TransientError
+from tests.integration.pipeline.embedding.conftest import KEY, TEXTS, Build, failing
 from tests.loopback.openai_server import (
     OpenAIServer,
     Reply,
@@ -25,33 +22,6 @@ from tests.loopback.openai_server import (
     vectors,
     vectors_for,
 )
-
-KEY = "sk-canary-0123456789"
-TEXTS = ["first", "second", "third"]
-
-Build = Callable[..., OpenAIEmbedder]
-
-
-@pytest.fixture
-def build(openai_server: OpenAIServer) -> Build:
-    """Build an embedder for the server; keywords are settings."""
-
-    def embedder(**settings: Any) -> OpenAIEmbedder:  # noqa: ANN401 - of several types
-        given = {"provider": "openai", "model": "some-model", "base_url": openai_server.url}
-        return OpenAIEmbedder(
-            EmbeddingSettings.model_validate(given | settings), SecretStr(KEY), first_wait=0.01
-        )
-
-    return embedder
-
-
-def failing(embedder: OpenAIEmbedder, texts: list[str] | None = None) -> RecallwatchError:
-    """Return the error that embedding raises, after looking for the key in it."""
-    with pytest.raises(RecallwatchError) as caught:
-        embedder.embed(TEXTS if texts is None else texts)
-    assert KEY not in "".join(traceback.format_exception(caught.value))
-    assert "\n" not in str(caught.value)
-    return caught.value
 
 
 @pytest.mark.parametrize("reply", [vectors(), vectors(always_floats=True)])

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pipeline.embedding.build import build_cached_embedder, build_embedder, identity
+from pipeline.embedding.build import Sharing, build_cached_embedder, build_embedder, identity
 from pipeline.embedding.cache import connect
 from pipeline.embedding.local import LocalEmbedder
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import SettingsError
-from pipeline.settings import EmbeddingSettings
 
 REPOSITORY = Path(__file__).parents[4]
 OPENAI = EmbeddingSettings(provider="openai", model="text-embedding-3-small", dimensions=512)
@@ -76,7 +76,7 @@ def test_the_identity_tells_sources_of_vectors_apart(
 def test_the_cached_embedder_answers_for_the_same_model() -> None:
     client = connect("redis://127.0.0.1:1")
 
-    embedder = build_cached_embedder(EmbeddingSettings(dimensions=128), None, client)
+    embedder = build_cached_embedder(EmbeddingSettings(dimensions=128), None, Sharing(client))
 
     assert (embedder.model, embedder.dimensions) == ("wordllama-l2-supercat-256", 128)
 

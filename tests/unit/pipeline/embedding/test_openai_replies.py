@@ -5,22 +5,25 @@ import time
 from email.utils import formatdate
 from typing import Any, cast
 
+import httpx2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from openai import APIStatusError
+from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
 
 from pipeline.embedding.openai_replies import (
     MalformedReplyError,
     asked_wait,
+    concerns_every_text,
     in_one_line,
     is_too_large,
     is_transient,
+    may_have_billed,
+    read_reply,
     refusal,
     said_by,
-    vectors_in,
 )
 from pipeline.types import FloatMatrix
 
@@ -56,11 +59,11 @@ def test_base64_and_lists_give_the_same_bits_in_the_order_of_the_index(
     listed = reply([{"index": i, "embedding": vectors[i].tolist()} for i in order])
 
     for body in (packed, listed):
-        assert [v.tobytes() for v in vectors_in(body, 3)] == [v.tobytes() for v in vectors]
+        assert [v.tobytes() for v in read_reply(body, 3).vectors] == [v.tobytes() for v in vectors]
 
 
 def test_numbers_beyond_float32_and_nulls_come_through_for_the_check_to_find() -> None:
-    (vector,) = vectors_in(reply([{"index": 0, "embedding": [1e300, None, 1.0]}]), 1)
+    (vector,) = read_reply(reply([{"index": 0, "embedding": [1e300, None, 1.0]}]), 1).vectors
 
     assert vector[0] == math.inf
     assert math.isnan(vector[1])
@@ -89,7 +92,7 @@ def test_numbers_beyond_float32_and_nulls_come_through_for_the_check_to_find() -
 )
 def test_anything_but_one_vector_for_each_index_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedReplyError):
-        vectors_in(body, 1)
+        read_reply(body, 1)
 
 
 @pytest.mark.parametrize(
@@ -215,3 +218,77 @@ def test_a_date_is_a_wait_from_now() -> None:
     wait = asked_wait({"retry-after": formatdate(time.time() + 60, usegmt=True)})
 
     assert wait == pytest.approx(60, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 7, "total_tokens": 9}, 9),
+        ({"total_tokens": 0}, None),
+        ({"total_tokens": -1}, None),
+        ({"total_tokens": True}, None),
+        ({"total_tokens": "9"}, None),
+        ({}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_usage_is_read_where_the_server_counts(usage: object, tokens: int | None) -> None:
+    body = json.dumps({"data": [{"index": 0, "embedding": [1.0]}], "usage": usage}).encode()
+
+    assert read_reply(body, 1).tokens == tokens
+
+
+def caused(error: APIError, cause: Exception) -> APIError:
+    error.__cause__ = cause
+    return error
+
+
+REQUEST = httpx2.Request("POST", "http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize(
+    ("failed", "billed"),
+    [
+        (error(429), False),
+        (error(400), False),
+        (error(500), True),
+        (error(504), True),
+        (TimeoutError(), True),
+        (caused(APITimeoutError(REQUEST), httpx2.ReadTimeout("")), True),
+        (caused(APITimeoutError(REQUEST), httpx2.ConnectTimeout("")), False),
+        (caused(APIConnectionError(request=REQUEST), httpx2.ConnectError("")), False),
+        (caused(APIConnectionError(request=REQUEST), httpx2.ReadError("")), True),
+        (caused(APIConnectionError(request=REQUEST), httpx2.RemoteProtocolError("")), True),
+    ],
+)
+def test_only_a_request_that_was_refused_or_never_arrived_is_known_to_be_free(
+    failed: Exception, billed: bool
+) -> None:
+    assert may_have_billed(failed) is billed
+
+
+@pytest.mark.parametrize(
+    ("failed", "every"),
+    [
+        (error(401), True),
+        (error(402), True),
+        (error(403), True),
+        (error(404), True),
+        (error(307), True),
+        (error(400, {"message": "dimensions are not supported", "param": "dimensions"}), True),
+        (error(422, {"message": "unknown encoding"}), True),
+        (error(400, {"message": "'$.input' is invalid"}), False),
+        (error(400, {"message": "cannot be read", "param": "input"}), False),
+    ],
+)
+def test_a_request_called_wrong_for_its_input_says_nothing_of_other_texts(
+    failed: APIStatusError, every: bool
+) -> None:
+    assert concerns_every_text(failed) is every
+
+
+def test_a_redirect_is_refused_with_what_to_do() -> None:
+    said = str(refusal(error(307), "example.org", "m", ""))
+
+    assert "answered 307, a redirect, which is not followed: set embedding.base_url" in said
