@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NO_SKIPS ?=
+CHAOS ?= --runs 20 --seed 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types imports lock bench clean
+.PHONY: help demo test chaos lint format types imports lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +23,9 @@ demo: $(STAMP) ## the main job on real input: evaluate, plant a defect, see it c
 
 test: lint types imports ## lint, types, import rules and all tests with coverage
 	$(BIN)/python -m tests.run $(if $(NO_SKIPS),--no-skips)
+
+chaos: $(STAMP) ## the kill suite: 20 runs under faults; CHAOS="--runs 200 ..." for more
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -68,11 +68,13 @@ def list_alerts(context: Context, limit: int, state: str | None, as_json: bool) 
 @pass_context
 def try_channel(context: Context, channel: str) -> None:
     """Post a message that says it is a test, now, to CHANNEL of [alerts.channels]."""
-    channels = context.settings.alerts.channels
+    settings = context.settings.alerts
+    channels = settings.channels
     if channel not in channels:
         known = ", ".join(channels) or "none"
         raise UsageError(f"no channel {channel!r} in [alerts.channels]; there are: {known}")
-    delivery = build_channel(channel, channels[channel], os.environ).deliver(_test_alert())
+    built = build_channel(channel, channels[channel], os.environ, settings.allow_hosts)
+    delivery = built.deliver(_test_alert())
     if not isinstance(delivery, Sent):
         raise TransientError(f"channel {channel}: {delivery.reason}")
     context.console.print(f"sent to {channel}")

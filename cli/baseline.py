@@ -1,13 +1,11 @@
 """`recallwatch baseline`: the runs that others are held against for good."""
 
-import getpass
-from contextlib import suppress
-
 import click
 
 from cli.context import Context, pass_context
 from cli.lazy import OrderedGroup, examples
 from cli.output import Column, print_json, table
+from cli.person import user
 from cli.servers import open_servers
 from db import baselines, runs
 
@@ -30,15 +28,8 @@ def pin(context: Context, run_id: int) -> None:
     """Compare later runs of the same set, strategy, k and level with this one too."""
     with open_servers(context) as opened, opened.work.database.begin() as session:
         found = runs.get(session, run_id)
-        baselines.pin(session, found, by=_user())
+        baselines.pin(session, found, by=user())
     context.console.print(f"run {run_id} is the baseline of {_place(found)}", soft_wrap=True)
-
-
-def _user() -> str | None:
-    """Return who runs the command; a container's user often has no name."""
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return None
 
 
 @baseline.command(epilog=examples("recallwatch baseline unpin 12"))

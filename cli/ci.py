@@ -15,7 +15,7 @@ import click
 from cli.changes import ranks
 from cli.evidence import Evidence
 from cli.output import one_line
-from cli.report import CAUSES, shorten
+from cli.report import CAUSES, shorten, verdict_name
 from pipeline.errors import RecallwatchError
 from pipeline.types import Verdict
 from pipeline.verdict.gate import Cause
@@ -59,7 +59,7 @@ def annotations(evidence: Sequence[Evidence]) -> Iterator[str]:
     """
     for each in evidence:
         if level := LEVELS.get(each.verdict):
-            yield _command(level, f"{each.subject}: {each.verdict}", _reasons(each))
+            yield _command(level, f"{each.subject}: {verdict_name(each.found.run)}", _reasons(each))
         if warnings := [finding.text for finding in each.findings if finding.warning]:
             yield _command("warning", f"{each.subject}: how sure", warnings)
         if each.lost and each.verdict in (Verdict.REGRESSED, Verdict.WATCH):

@@ -24,6 +24,9 @@ EXIT_FAULT = 3
 RECENT = 7
 """Days after which an alert that did not arrive is old news."""
 
+IDLE_AFTER = 5
+"""Minutes after which an unfinished run that no worker has anything of is worth a word."""
+
 
 class Health(StrEnum):
     """How a part is."""
@@ -146,6 +149,15 @@ def _workers(_: "WorkContext") -> Iterator[Finding]:
 
 
 def _embedder(work: "WorkContext") -> Iterator[Finding]:
+    pause = work.provider_pause()
+    paused = pause.look() if pause is not None else None
+    if paused is not None:
+        yield Finding(
+            "embedder", Health.FAULT,
+            f"left alone by all workers for {paused.seconds:.0f} s more: {paused.reason}",
+            "then start a batch, or resume one: it asks again at once",
+        )  # fmt: skip
+        return
     embedder = work.embedder()
     vectors, failures = embedder.embed(["does the embedder answer?"])
     if failures:
@@ -198,6 +210,22 @@ def _golden_sets(work: "WorkContext") -> Iterator[Finding]:
                       "run: recallwatch golden import FILE")  # fmt: skip
 
 
+def _runs(work: "WorkContext") -> Iterator[Finding]:
+    from db import runs
+
+    with work.database.begin() as session:
+        unfinished, idle = runs.unfinished(session), runs.idle(session, minutes=IDLE_AFTER)
+    if not idle:
+        yield Finding("runs", Health.OK, f"{len(unfinished)} queued or running")
+        return
+    ids = [str(each.run_id) for each in idle]
+    yield Finding(
+        "runs", Health.NOTE,
+        f"no worker has a shard of run {', '.join(ids)} (queued {idle[0].minutes:.0f} minutes ago)",
+        f"start workers (recallwatch up), or end it: recallwatch runs cancel {' '.join(ids)}",
+    )  # fmt: skip
+
+
 def _channels(work: "WorkContext") -> Iterator[Finding]:
     from pipeline.alerts.build import build_channel
 
@@ -208,7 +236,7 @@ def _channels(work: "WorkContext") -> Iterator[Finding]:
         return
     for name, settings in channels.items():
         try:
-            build_channel(name, settings, os.environ)
+            build_channel(name, settings, os.environ, work.settings.alerts.allow_hosts)
         except SettingsError as error:
             # Not a fault: it is the workers' environment that counts.
             yield Finding("channels", Health.NOTE, str(error), "workers need it")
@@ -239,6 +267,5 @@ def _alerts(work: "WorkContext") -> Iterator[Finding]:
 
 
 CHECKS: Sequence[Check] = (
-    _database, _queue, _workers, _embedder, _corpus, _golden_sets, _channels,
-    _alerts,
+    _database, _queue, _workers, _embedder, _corpus, _golden_sets, _runs, _channels, _alerts,
 )  # fmt: skip

@@ -7,21 +7,14 @@ import click
 from rich.console import Console
 
 from cli.context import Context, pass_context
+from cli.following import SHOWN_MISSES, exit_code, follow, print_records, show
 from cli.lazy import examples
-from cli.options import what_to_evaluate
+from cli.options import waiting, what_to_evaluate
 from cli.output import print_json
-from cli.records import run_record
 from cli.servers import Opened, open_servers
-from db.runs import RunContext
-from pipeline.types import Trigger, Verdict
-from workers.context import Context as WorkContext
+from pipeline.types import Trigger
 from workers.enqueue import Request, StartedBatch, resolve
 from workers.enqueue import start as start_batch
-
-SHOWN_MISSES = 5
-
-EXIT_REGRESSED = 1
-EXIT_UNMEASURED = 3
 
 
 @click.command(
@@ -42,6 +35,12 @@ EXIT_UNMEASURED = 3
     help="Judge by the plain rule: the largest drop that passes. Default: [gate] rule.",
 )
 @click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="DOLLARS",
+    help="US dollars that embedding may cost. Default: [embedding] max_cost.",
+)
+@click.option(
     "--misses",
     type=click.IntRange(0),
     default=SHOWN_MISSES,
@@ -49,24 +48,7 @@ EXIT_UNMEASURED = 3
     metavar="N",
     help="Questions without a hit to list for each strategy.",
 )
-@click.option(
-    "--wait/--no-wait",
-    default=True,
-    show_default=True,
-    help="Wait for the verdict, or only queue the runs.",
-)
-@click.option(
-    "--start/--no-start",
-    default=True,
-    show_default=True,
-    help="Start worker processes, or rely on workers that run elsewhere.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Give up waiting after this time. Default: [queue] deadline.",
-)
+@waiting(by_default=True)
 @click.option(
     "--ci",
     is_flag=True,
@@ -87,6 +69,7 @@ def eval_command(
     k: int | None,
     level: str | None,
     max_drop: float | None,
+    max_cost: float | None,
     misses: int,
     wait: bool,
     start: bool,
@@ -110,6 +93,7 @@ def eval_command(
     request = Request(
         strategies=strategies or None, set_name=set_name, k=k, level=level, max_drop=max_drop,
         trigger=trigger, requested_by=requested_by, git_sha=current_commit(),
+        max_cost=max_cost,
     )  # fmt: skip
     reports = Reports(annotate=ci, junit=junit, as_json=as_json, err=context.err)
     with reports.open():
@@ -120,9 +104,9 @@ def eval_command(
             if not wait:
                 announce(context.console, started, as_json=as_json)
                 return
-            found = follow(opened, started, start=start, timeout=timeout)
+            found = follow(opened, started.run_ids, start=start, timeout=timeout)
             if as_json:
-                print_records(started, found)
+                print_records(found)
             else:
                 with reports.quoted():
                     show(context.console, opened.work, found, misses=misses)
@@ -141,6 +125,8 @@ def queue(err: Console, opened: Opened, request: Request) -> StartedBatch:
     started = start_batch(opened.work, request)
     for warning in started.warnings:
         err.print(f"warning: {warning}", soft_wrap=True)
+    if started.estimate is not None and started.estimate.cost > 0:
+        err.print(str(started.estimate), soft_wrap=True)
     return started
 
 
@@ -155,51 +141,3 @@ def announce(console: Console, started: StartedBatch, *, as_json: bool) -> None:
         f" see: recallwatch runs show {started.run_ids[0]}",
         soft_wrap=True,
     )
-
-
-def follow(
-    opened: Opened, started: StartedBatch, *, start: bool = True, timeout: float | None = None
-) -> list[RunContext]:
-    """Have workers at hand, wait for the batch and return its finished runs."""
-    from cli.waiting import Waiter
-    from cli.workers import Reviver
-    from db import runs
-
-    revive = Reviver(opened.stack, opened.work.settings) if start else None
-    if revive is not None:
-        revive()
-    seconds = timeout or opened.work.settings.queue.deadline
-    Waiter(opened.work, started.run_ids, revive, seconds).wait("evaluating")
-    with opened.work.database.begin() as session:
-        return [runs.get(session, run_id) for run_id in started.run_ids]
-
-
-def print_records(started: StartedBatch, found: Sequence[RunContext]) -> None:
-    """Print the runs and the exit code as JSON."""
-    print_json({"batch": started.batch_id, "exit_code": exit_code(found),
-                "runs": [run_record(each) for each in found]})  # fmt: skip
-
-
-def show(console: Console, work: WorkContext, found: Sequence[RunContext], *, misses: int) -> None:
-    """Print every run and its worst questions."""
-    from cli.report import misses_table, print_run
-    from db import results
-
-    for number, each in enumerate(found):
-        if number:
-            console.print()
-        print_run(console, each)
-        with work.database.begin() as session:
-            rows = results.misses(session, each.run, limit=misses) if misses else []
-        if rows:
-            title = f"without a hit at {each.run.k} (all: recallwatch runs show {each.run.id}"
-            console.print()
-            console.print(misses_table(each.run, rows, title=f"{title} --failures)"))
-
-
-def exit_code(found: Sequence[RunContext]) -> int:
-    """Return 1 when any run regressed, else 3 when any could not be measured, else 0."""
-    verdicts = {each.run.verdict for each in found}
-    if Verdict.REGRESSED in verdicts:
-        return EXIT_REGRESSED
-    return EXIT_UNMEASURED if Verdict.UNMEASURED in verdicts else 0

@@ -1,5 +1,7 @@
 """The `recallwatch` command: its global options, its subcommands, and how each way out ends."""
 
+import atexit
+import gc
 import os
 import sys
 import traceback
@@ -18,6 +20,9 @@ from pipeline.errors import RecallwatchError
 PROGRAM = "recallwatch"
 COMPLETE_VARIABLE = "_RECALLWATCH_COMPLETE"
 
+# At its end Python looks for garbage in all that was imported: a fifth of a short command's time.
+atexit.register(gc.freeze)
+
 EXIT_USAGE = 2
 EXIT_BUG = os.EX_SOFTWARE
 EXIT_INTERRUPTED = 130
@@ -29,7 +34,7 @@ COMMANDS = (
     ("corpus", "cli.corpus:corpus", "Load chunks, or look at the chunks table."),
     ("golden", "cli.golden:golden", "Import, list, show and export golden sets."),
     ("eval", "cli.eval:eval_command", "Evaluate retrieval and compare with before."),
-    ("runs", "cli.runs:runs", "List, show, chart and export past runs."),
+    ("runs", "cli.runs:runs", "List, show, chart, export, cancel and resume."),
     ("compare", "cli.compare:compare", "Compare any two runs, question by question."),
     ("alerts", "cli.alerts:alerts", "List, try and resend alerts."),
     ("baseline", "cli.baseline:baseline", "Pin the runs that others are held against."),
@@ -106,22 +111,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _invoke(list(sys.argv[1:] if arguments is None else arguments), context)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort
-        return _explain(error, show_traceback=context.verbosity > 0)
+        return _explain(error, context)
     return code
 
 
-def _explain(error: BaseException, *, show_traceback: bool) -> int:
+def _explain(error: BaseException, context: Context) -> int:
     """Say in one line why the command ended, and return its exit code."""
     match error:
         case RecallwatchError():
-            return _fail(str(error), error.exit_code)
+            return _fail(context.mask(str(error)), error.exit_code)
         case KeyboardInterrupt() | click.Abort():
-            return _fail("interrupted", EXIT_INTERRUPTED)
+            return _fail("; ".join(["interrupted", *map(str, error.args)]), EXIT_INTERRUPTED)
         case click.ClickException():
-            return _fail_usage(error)
+            return _fail_usage(error, context)
         case BrokenPipeError():
             return _leave_quietly()
-    return _fail_unexpectedly(error, show_traceback=show_traceback)
+    return _fail_unexpectedly(error, context)
 
 
 def _invoke(arguments: list[str], context: Context) -> int:
@@ -145,23 +150,22 @@ def _fail(message: str, code: int) -> int:
     from rich.text import Text
 
     from cli.output import make_console, one_line
-    from pipeline.safe_text import mask_passwords
 
     console = make_console(stderr=True)
     for line in message.splitlines() or [""]:
-        text = Text.assemble(("error", "bold red"), f": {mask_passwords(one_line(line))}")
+        text = Text.assemble(("error", "bold red"), f": {one_line(line)}")
         console.print(text, soft_wrap=True)
     return code
 
 
-def _fail_usage(error: click.ClickException) -> int:
+def _fail_usage(error: click.ClickException, context: Context) -> int:
     if isinstance(error, NoArgsIsHelpError):
         error.show()
         return EXIT_USAGE
     hint = ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f" (see {error.ctx.command_path} --help)"
-    return _fail(f"{_reason(error)}{hint}", EXIT_USAGE)
+    return _fail(context.mask(f"{_reason(error)}{hint}"), EXIT_USAGE)
 
 
 def _reason(error: click.ClickException) -> str:
@@ -180,12 +184,14 @@ def _leave_quietly() -> int:
     return EXIT_PIPE_CLOSED
 
 
-def _fail_unexpectedly(error: BaseException, *, show_traceback: bool) -> int:
-    if show_traceback:
-        traceback.print_exception(error)
+def _fail_unexpectedly(error: BaseException, context: Context) -> int:
+    from pipeline.safe_text import clean
+
+    if context.verbosity:
+        sys.stderr.write(clean(context.mask("".join(traceback.format_exception(error)))))
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    how = "" if show_traceback else " (-v or RECALLWATCH_DEBUG=1 shows the traceback)"
-    return _fail(f"this is a bug in recallwatch: {what}{how}", EXIT_BUG)
+    how = "" if context.verbosity else " (-v or RECALLWATCH_DEBUG=1 shows the traceback)"
+    return _fail(context.mask(f"this is a bug in recallwatch: {what}{how}"), EXIT_BUG)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Options that several commands have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -8,6 +8,8 @@ import click
 from pipeline.types import Level
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+Decorator = Callable[[Any], Any]
 
 
 def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
@@ -33,6 +35,35 @@ def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
         ),
     )
 
+    return _adding(options)
+
+
+def waiting(*, by_default: bool) -> Callable[[Command], Command]:
+    """Add --wait, --start and --timeout; the command gets wait, start and timeout."""
+    options = (
+        click.option(
+            "--wait/--no-wait",
+            default=by_default,
+            show_default=True,
+            help="Wait for the verdict, which gives the exit code.",
+        ),
+        click.option(
+            "--start/--no-start",
+            default=True,
+            show_default=True,
+            help="While waiting: start worker processes, or rely on workers that run elsewhere.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0, min_open=True),
+            metavar="SECONDS",
+            help="Give up waiting after this time. Default: [queue] deadline.",
+        ),
+    )
+    return _adding(options)
+
+
+def _adding(options: Sequence[Decorator]) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         # As decorators stand: the last is applied first.
         for option in reversed(options):

@@ -44,6 +44,8 @@ def run_record(found: RunContext) -> Record:
         "facts": run.facts,
         "latency": run.latency,
         "cost": run.cost,
+        "batch_spent": found.batch.spent,
+        "batch_max_cost": found.batch.max_cost,
         "gate": run.gate,
         "relevance_threshold": run.relevance_threshold,
         "settings": run.settings,

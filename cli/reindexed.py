@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cli.context import Context, pass_context
 from cli.lazy import examples
-from cli.options import what_to_evaluate
+from cli.options import waiting, what_to_evaluate
 from cli.output import one_line, print_json, progress
 from cli.servers import Opened, open_servers
 from pipeline.types import Trigger
@@ -40,24 +40,7 @@ SHOWN = 5
     help="Document that changed; repeat for several. @FILE or - (standard input): an id a line.",
 )
 @what_to_evaluate("evaluate")
-@click.option(
-    "--wait/--no-wait",
-    default=False,
-    show_default=True,
-    help="Wait for the verdict, which gives the exit code.",
-)
-@click.option(
-    "--start/--no-start",
-    default=True,
-    show_default=True,
-    help="With --wait: start worker processes, or rely on workers that run elsewhere.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="With --wait: give up this long after the start. Default: [queue] deadline.",
-)
+@waiting(by_default=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_context
 def reindexed_command(
@@ -169,11 +152,13 @@ def _follow(
     as_json: bool,
 ) -> int:
     """Wait for the verdict, print it, and return the exit code."""
-    from cli.eval import SHOWN_MISSES, exit_code, follow, show
+    from cli.following import SHOWN_MISSES, exit_code, follow, saying_what_is_left, show
     from cli.records import run_record
 
-    _wait_for_quiet(opened, found.started.batch_id)
-    finished = follow(opened, found.started, start=start, timeout=timeout)
+    run_ids = found.started.run_ids
+    with saying_what_is_left(run_ids):
+        _wait_for_quiet(opened, found.started.batch_id)
+    finished = follow(opened, run_ids, start=start, timeout=timeout)
     code = exit_code(finished)
     if as_json:
         print_json(

@@ -8,12 +8,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.notes import run_notes
+from cli.notes import cost_notes, run_notes
 from cli.output import Column, one_line, table
 from cli.records import live_expected
 from db.models import Run
 from db.runs import RunContext
-from pipeline.types import Level, Verdict
+from pipeline.types import Level, RunStatus, Verdict
 from pipeline.verdict.compare import Change
 from pipeline.verdict.gate import Cause
 
@@ -40,11 +40,15 @@ WIDER = "*"
 """Marks a rank that only a search wider than the served one gives."""
 
 
+def verdict_name(run: Run) -> str:
+    """Return a run's verdict as people read it: one that somebody cancelled is "cancelled"."""
+    return run.status if run.status == RunStatus.CANCELLED else run.verdict or run.status
+
+
 def verdict_text(run: Run) -> Text:
     """Return a run's verdict in its colour, or its status while it has none."""
-    if run.verdict is None:
-        return Text(run.status, style="dim")
-    return Text(run.verdict, style=STYLES[Verdict(run.verdict)])
+    style = "dim" if run.verdict is None else STYLES[Verdict(run.verdict)]
+    return Text(verdict_name(run), style=style)
 
 
 def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> None:
@@ -55,7 +59,7 @@ def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> 
     console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run), _cause(run)))
     if run.metrics:
         console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2), expand=False))
-    for note in run_notes(run):
+    for note in (*run_notes(run), *cost_notes(found.batch)):
         # Where it is too long, it goes on under its own beginning.
         text = Text(one_line(note.text), style=note.style)
         console.print(Padding(text, (0, 0, 0, 2), expand=False))

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import click
 
 from cli.context import Context, pass_context
-from cli.lazy import OrderedGroup, examples
+from cli.lazy import LazyCommand, OrderedGroup, examples
 from cli.output import Column, print_json, table, to_json
 from cli.records import result_record, run_record
 from cli.report import groups_table, misses_table, print_run, verdict_text
@@ -30,10 +30,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
         "recallwatch runs show 12 --failures --by category",
         "recallwatch runs trend --metric recall --last 52",
         "recallwatch runs export 12 --output run-12.jsonl",
+        "recallwatch runs cancel 13",
+        "recallwatch runs resume 13",
     ),
 )
 def runs() -> None:
-    """List, show, chart and export past runs."""
+    """List, show, chart and export runs; cancel and resume them."""
 
 
 @runs.command("list", epilog=examples("recallwatch runs list --set faq --limit 5 --json"))
@@ -167,12 +169,23 @@ def export_run(context: Context, run_id: int, output: str | None) -> None:
         run = stored.get(session, run_id).run
         if run.status in UNFINISHED:
             raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
+        written = 0
         with _writer(output) as stream:
             for row in results.details(session, run_id):
                 stream.write(to_json(result_record(run, row)) + "\n")
+                written += 1
+    if written < run.size:
+        part = f"{written} of {run.size} questions were measured"
+        context.err.print(f"warning: run {run_id} is {run.status}: {part}")
 
 
 runs.add_command(trend)
+for _name, _target, _help in (
+    ("cancel", "cli.run_changes:cancel", "End queued and running runs."),
+    ("resume", "cli.run_changes:resume", "Let a failed or cancelled run go on."),
+    ("retry-failed", "cli.run_changes:retry_failed", "Ask the failed questions of a run again."),
+):
+    runs.add_command(LazyCommand(_name, _target, _help))
 
 
 @contextmanager

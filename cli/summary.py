@@ -7,7 +7,7 @@ from cli.evidence import Evidence
 from cli.markdown import changes_table, plain, question_list, table
 from cli.notes import comparison_notes, exact_notes, fact_notes
 from cli.output import Column, one_line
-from cli.report import CAUSES, HEADLINE
+from cli.report import CAUSES, HEADLINE, verdict_name
 from db.models import Run
 from pipeline.alerts.compose import eval_line
 from pipeline.errors import RecallwatchError
@@ -45,7 +45,7 @@ def failed_section(error: RecallwatchError) -> str:
 def _heading(evidence: Evidence) -> Iterator[str]:
     found, run = evidence.found, evidence.found.run
     cause = f" ({CAUSES[Cause(run.cause)]})" if run.cause else ""
-    yield f"## {plain(evidence.subject, REASON_WIDTH)}: {evidence.verdict}{cause}"
+    yield f"## {plain(evidence.subject, REASON_WIDTH)}: {verdict_name(run)}{cause}"
     yield ""
     scored = "" if run.n_scored is None else f", scored {run.n_scored}/{run.size}"
     failed = f", failed {run.n_failed}" if run.n_failed else ""

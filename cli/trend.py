@@ -13,7 +13,7 @@ from cli.chart import ASCII, BLOCKS, Bar, chart, room
 from cli.context import Context, pass_context
 from cli.lazy import examples
 from cli.output import one_line, print_json
-from cli.report import STYLES
+from cli.report import STYLES, verdict_name
 from cli.servers import open_servers
 from db import baselines, runs
 from db.baselines import Pinned
@@ -21,7 +21,7 @@ from db.models import Run
 from db.runs import RunContext
 from pipeline.errors import UsageError
 from pipeline.scoring import CONVENTION, NAMES, Measure
-from pipeline.types import Level, Verdict
+from pipeline.types import Level, RunStatus, Verdict
 
 SYMBOLS = {
     Verdict.BASELINE: "b",
@@ -33,6 +33,9 @@ SYMBOLS = {
     Verdict.UNMEASURED: "x",
 }
 """Marks a run's verdict where there are no colours."""
+
+CANCELLED = "c"
+"""Marks a run that somebody cancelled, whose verdict is unmeasured too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def _record(series: Series) -> dict[str, Any]:
         "baseline": baseline and {"run": baseline.id, "value": series.value(baseline)},
         "runs": [
             {"id": one.run.id, "created_at": one.run.created_at, "verdict": one.run.verdict,
-             "value": series.value(one.run)}
+             "status": one.run.status, "value": series.value(one.run)}
             for one in series.found
         ],
     }  # fmt: skip
@@ -165,10 +168,10 @@ def _print(console: Console, drawn: Sequence[Series]) -> None:
             console.print()
         for line in _lines(each, console):
             console.print(line, soft_wrap=True)
-    seen = {Verdict(one.run.verdict) for each in drawn for one in each.found if one.run.verdict}
-    legend = [f"{SYMBOLS[verdict]} {verdict}" for verdict in SYMBOLS if verdict in seen]
+    seen = {_symbol(one.run): verdict_name(one.run) for each in drawn for one in each.found}
+    marks = [*SYMBOLS.values(), CANCELLED]
     console.print()
-    console.print("  ".join(legend))
+    console.print("  ".join(f"{mark} {seen[mark]}" for mark in marks if mark in seen))
 
 
 def _lines(series: Series, console: Console) -> Iterator[Text]:
@@ -198,5 +201,12 @@ def _heading(series: Series) -> str:
 
 
 def _bar(series: Series, run: Run) -> Bar:
-    verdict = Verdict(run.verdict or Verdict.UNMEASURED)
-    return Bar(series.value(run), SYMBOLS[verdict], STYLES[verdict])
+    return Bar(series.value(run), _symbol(run), STYLES[_verdict(run)])
+
+
+def _symbol(run: Run) -> str:
+    return CANCELLED if run.status == RunStatus.CANCELLED else SYMBOLS[_verdict(run)]
+
+
+def _verdict(run: Run) -> Verdict:
+    return Verdict(run.verdict or Verdict.UNMEASURED)

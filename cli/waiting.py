@@ -41,29 +41,33 @@ class Waiter:
     started: float = field(default_factory=time.monotonic)
     swept: float = field(default_factory=time.monotonic)
     asked: bool = False
+    done_before: int = 0
 
     def wait(self, description: str) -> None:
         """Return when every run is finished.
 
         Raises UnmeasuredError after `timeout` seconds or when the database is lost, UsageError
-        when no worker is there: the runs stay queued and go on when one comes.
+        when no worker is there: the runs go on when one comes.
         """
         try:
             self._follow(description)
         except TransientError as error:
-            raise UnmeasuredError(f"{error} {self._left()}") from error
+            raise UnmeasuredError(f"{error} {left(self.run_ids)}") from error
 
     def _follow(self, description: str) -> None:
+        seen = self._look()
+        self.done_before = _done(seen)
         with progress(description, None) as bar:
-            while True:
-                with self.ctx.database.begin() as session:
-                    seen = runs.progress(session, self.run_ids)
-                bar.move_to(sum(p.done for p in seen), sum(p.size for p in seen))
-                if all(p.status not in UNFINISHED for p in seen):
-                    break
+            while any(p.status in UNFINISHED for p in seen):
+                bar.move_to(_done(seen), sum(p.size for p in seen))
                 self._look_after(seen)
                 time.sleep(POLL)
+                seen = self._look()
         self._let_alerts_out()
+
+    def _look(self) -> Sequence[Progress]:
+        with self.ctx.database.begin() as session:
+            return runs.progress(session, self.run_ids)
 
     def _let_alerts_out(self) -> None:
         """Give the workers time to post, before a command stops them; a later sweep posts too."""
@@ -77,7 +81,8 @@ class Waiter:
     def _look_after(self, seen: Sequence[Progress]) -> None:
         now = time.monotonic()
         if now - self.started > self.timeout:
-            raise UnmeasuredError(f"not finished after {self.timeout:g} seconds; {self._left()}")
+            late = f"not finished after {self.timeout:g} seconds"
+            raise UnmeasuredError(f"{late}; {left(self.run_ids)}")
         if not self.asked and now - self.started > NOBODY_AFTER:
             self.asked = True
             self._ask_for_workers(seen)
@@ -86,12 +91,16 @@ class Waiter:
             self._sweep()
 
     def _ask_for_workers(self, seen: Sequence[Progress]) -> None:
-        if self.revive is None and not any(p.claimed for p in seen) and not answering():
+        if self.revive is None and not self._moves(seen) and not answering():
             raise UsageError(
                 f"no worker took a shard in {NOBODY_AFTER:g} seconds and none answers; start one"
                 " (recallwatch up, or: celery -A workers.app worker), or leave out --no-start;"
-                f" {self._left()}"
+                f" {left(self.run_ids)}"
             )
+
+    def _moves(self, seen: Sequence[Progress]) -> bool:
+        """Say whether a worker took or finished a shard: of a resumed run some were done before."""
+        return _done(seen) > self.done_before or any(p.claimed for p in seen)
 
     def _sweep(self) -> None:
         if self.revive is not None:
@@ -101,6 +110,13 @@ class Waiter:
         except TransientError as error:
             log.warning("sweep_postponed", reason=str(error))
 
-    def _left(self) -> str:
-        ids = ", ".join(map(str, self.run_ids))
-        return f"run {ids} stays queued and goes on when workers run"
+
+def _done(seen: Sequence[Progress]) -> int:
+    return sum(p.done for p in seen)
+
+
+def left(run_ids: Sequence[int]) -> str:
+    """Say what becomes of runs that nobody waits for any more, and how to end them."""
+    ids = ", ".join(map(str, run_ids))
+    cancel = " ".join(map(str, run_ids))
+    return f"run {ids} goes on when workers run; to end it: recallwatch runs cancel {cancel}"

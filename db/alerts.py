@@ -144,7 +144,7 @@ def counts(session: Session, *, days: int) -> dict[AlertState, int]:
     return {AlertState(row.state): row.n for row in session.execute(query, {"days": days})}
 
 
-# The finished runs before a run that measured the same thing.
+# The finished runs before a run that measured the same thing; a cancelled one says nothing.
 _BEFORE = """
 WITH this AS (
     SELECT r.*, v.set_name FROM recallwatch.run r
@@ -157,7 +157,7 @@ WITH this AS (
     JOIN this t ON v.set_name = t.set_name AND r.strategy = t.strategy AND r.k = t.k
         AND r.level = t.level AND r.convention = t.convention
         AND r.relevance_threshold = t.relevance_threshold AND r.id < t.id
-    WHERE r.verdict IS NOT NULL
+    WHERE r.verdict IS NOT NULL AND r.status <> 'cancelled'
 )
 """
 
@@ -180,8 +180,8 @@ def told_in_a_row(session: Session, run_id: int, verdict: str, kind: str) -> dic
 
 _TOLD_BAD = f"""
 {_BEFORE}, told AS (
-    SELECT a.run_id, a.kind, a.channel FROM recallwatch.alert a
-    JOIN before ON before.id = a.run_id WHERE a.state <> 'failed'
+    SELECT a.run_id, a.kind, a.channel FROM recallwatch.alert a WHERE a.state <> 'failed'
+        AND (a.run_id IN (SELECT id FROM before) OR a.run_id = :run_id)
 ), bad AS (
     SELECT * FROM told WHERE kind IN ('regressed', 'unmeasured')
         AND run_id > coalesce((SELECT max(run_id) FROM told WHERE kind = 'recovered'), 0)
@@ -192,7 +192,8 @@ _TOLD_BAD = f"""
 def unrecovered(session: Session, run_id: int) -> Sequence[Run]:
     """Return the runs before, of the same thing, that were told as bad, oldest first.
 
-    Only those since the last one that was told as recovered.
+    Only those since the last one that was told as recovered. The run itself is among them when it
+    failed before it was resumed.
     """
     query = text(f"{_TOLD_BAD} SELECT DISTINCT run_id FROM bad")
     ids = session.scalars(query, {"run_id": run_id}).all()

@@ -29,8 +29,11 @@ def pin(session: Session, found: RunContext, *, by: str | None) -> None:
     Raises UsageError for a run that measured nothing.
     """
     run = found.run
+    # Locked and read anew: its questions may be about to be asked again.
+    session.refresh(run, with_for_update={"read": True})
     if run.status != RunStatus.COMPLETED or run.verdict == Verdict.UNMEASURED:
-        raise UsageError(f"run {run.id} is {run.verdict or run.status}: it measured nothing to pin")
+        shown = run.status if run.status == RunStatus.CANCELLED else run.verdict or run.status
+        raise UsageError(f"run {run.id} is {shown}: it measured nothing to pin")
     values = {"run_id": run.id, "pinned_by": by}
     statement = insert(Baseline).values(
         set_name=found.version.set_name, strategy=run.strategy, k=run.k, level=run.level, **values
@@ -63,7 +66,8 @@ def pinned(session: Session) -> list[Pinned]:
 def of(session: Session, found: RunContext) -> Run | None:
     """Return the baseline that a run is compared with.
 
-    Never itself, nor one of another relevance threshold or convention.
+    Never itself, nor one of another relevance threshold or convention. It is locked, as by
+    `db.runs.find_reference`.
     """
     query = (
         select(Run)
@@ -77,5 +81,6 @@ def of(session: Session, found: RunContext) -> Run | None:
             Run.convention == found.run.convention,
             Run.id != found.run.id,
         )
+        .with_for_update(read=True, of=Run)
     )
     return session.scalar(query)

@@ -142,6 +142,7 @@ def give_up(session: Session, run_id: int, reason: str) -> bool:
 
     Their claims are lost. The run goes on: what was served was measured.
     """
+    shards.lock_open(session, [run_id])
     query = text("""
         UPDATE recallwatch.shard
         SET state = 'done', lease_until = NULL, next_at = NULL, error = :reason

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from db import runs
 from db.models import Batch, Run
+from db.run_states import UNFINISHED
 from db.runs import RunPlan
 from pipeline.types import Trigger
 
@@ -26,7 +27,8 @@ def join(
     """Find a waiting batch of the same plans, and have it wait `quiet` seconds from now again.
 
     Its runs take the plans' corpus fingerprints, which are newer. None: there is no such batch.
-    Callers at once are told apart by the lock that `db.golden.snapshot` holds.
+    Callers at once are told apart by the lock that `db.golden.snapshot` holds. A batch of which
+    a run was cancelled is not joined.
     """
     waiting = (
         select(Batch)
@@ -40,7 +42,7 @@ def join(
     )
     for batch in session.scalars(waiting).all():
         planned = runs.of_batch(session, batch.id)
-        if _alike(planned, plans):
+        if _alike(planned, plans) and all(run.status in UNFINISHED for run in planned):
             postpone(session, batch, planned, plans, quiet=quiet)
             return batch, planned
     return None

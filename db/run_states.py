@@ -12,6 +12,7 @@ from datetime import timedelta
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
+from db import shards
 from db.models import Run
 from pipeline.types import RunStatus, Verdict
 from pipeline.verdict.gate import Finding, Judgement, Rule
@@ -133,6 +134,8 @@ def cancel(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
 def _end(
     session: Session, run_ids: Sequence[int], status: RunStatus, rule: Rule, reason: str
 ) -> list[int]:
+    # From here on nobody reopens them either: that takes their shards first.
+    shards.lock_open(session, run_ids)
     finding = Finding(rule=rule, verdict=Verdict.UNMEASURED, text=reason)
     values = {"ids": list(run_ids), "reason": reason, "status": status,
               "findings": json.dumps([finding.to_json()])}  # fmt: skip
@@ -162,6 +165,7 @@ def resume(session: Session, run_id: int, *, deadline: int) -> bool:
 
     It gets `deadline` seconds from now. False: it is in another state.
     """
+    shards.lock_open(session, [run_id])
     session.execute(
         text("""
             UPDATE recallwatch.shard s SET state = 'pending', attempts = 0, error = NULL,
@@ -178,18 +182,21 @@ def resume(session: Session, run_id: int, *, deadline: int) -> bool:
 def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
     """Reopen a completed run's shards that hold a failed question, and its exact search.
 
-    Their results are taken out, so that each question still counts once. False: the run is in
-    another state.
+    Their results are taken out, so that each question still counts once; what they cost was
+    spent, and counts on. False: the run is in another state. Call `lock_completed` first, and make
+    sure that nothing hangs on the run's record.
     """
-    values = {"run_id": run_id}
-    if not _lock_completed(session, run_id):
+    values = {"run_id": run_id, "spent": list(shards.SPENT)}
+    if lock_completed(session, run_id) is None:
         return False
     session.execute(text("DELETE FROM recallwatch.exact_result WHERE run_id = :run_id"), values)
     session.execute(
         text("""
             WITH reopened AS (
                 UPDATE recallwatch.shard s SET state = 'pending', attempts = 0, error = NULL,
-                    next_at = NULL, rung_at = NULL, stats = NULL, ef_search = NULL
+                    next_at = NULL, rung_at = NULL, ef_search = NULL, stats = (
+                        SELECT jsonb_object_agg(key, value) FROM jsonb_each(s.stats)
+                        WHERE key = ANY(:spent))
                 WHERE s.run_id = :run_id AND (s.kind = 'exact' OR EXISTS (
                     SELECT FROM recallwatch.result r WHERE r.run_id = s.run_id
                       AND r.position BETWEEN s.first_position AND s.last_position
@@ -205,12 +212,15 @@ def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
     return _reopen(session, run_id, ("completed",), deadline)
 
 
-def _lock_completed(session: Session, run_id: int) -> bool:
-    query = text("""
-        SELECT 1 FROM recallwatch.run WHERE id = :run_id AND status = 'completed'
-        FOR NO KEY UPDATE
-    """)
-    return session.scalar(query, {"run_id": run_id}) is not None
+def lock_completed(session: Session, run_id: int) -> Run | None:
+    """Lock a completed run, read anew, until the transaction ends; None: it is in another state.
+
+    Meanwhile no run is compared with it and nobody pins it: both take FOR SHARE on it.
+    """
+    completed = select(Run).where(Run.id == run_id, Run.status == RunStatus.COMPLETED)
+    return session.scalar(
+        completed.with_for_update(key_share=True), execution_options={"populate_existing": True}
+    )
 
 
 def _reopen(session: Session, run_id: int, was: Sequence[str], deadline: int) -> bool:

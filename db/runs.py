@@ -35,7 +35,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, in questions."""
+    """How far a run is, in questions; `claimed`: a worker took one of the shards that are left."""
 
     run_id: int
     status: RunStatus
@@ -169,15 +169,13 @@ def of_batch(session: Session, batch_id: int) -> Sequence[Run]:
 
 
 def progress(session: Session, run_ids: Sequence[int]) -> list[Progress]:
-    """Count the questions of finished shards; `claimed` says whether any worker took one.
-
-    Exact search, which comes after them, is not counted.
-    """
+    """Count the questions of finished shards; exact search, which comes after them, is left out."""
     query = text("""
         SELECT r.id, r.status, r.size,
             coalesce(sum(s.last_position - s.first_position + 1)
                      FILTER (WHERE s.kind = 'served' AND s.state = 'done'), 0)::bigint AS done,
-            coalesce(bool_or(s.token > 0 OR s.next_at IS NOT NULL), false) AS claimed
+            coalesce(bool_or(s.attempts > 0 OR s.next_at IS NOT NULL)
+                     FILTER (WHERE s.state <> 'done'), false) AS claimed
         FROM recallwatch.run r LEFT JOIN recallwatch.shard s ON s.run_id = r.id
         WHERE r.id = ANY(:ids) GROUP BY r.id ORDER BY r.id
     """)
@@ -185,6 +183,41 @@ def progress(session: Session, run_ids: Sequence[int]) -> list[Progress]:
         Progress(row.id, RunStatus(row.status), row.size, row.done, row.claimed)
         for row in session.execute(query, {"ids": list(run_ids)})
     ]
+
+
+def unfinished(session: Session) -> list[int]:
+    """Return the runs that are queued or running."""
+    return list(session.scalars(select(Run.id).where(Run.status.in_(UNFINISHED)).order_by(Run.id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """An unfinished run that no worker has anything of; it was queued `minutes` ago."""
+
+    run_id: int
+    minutes: float
+
+
+def idle(session: Session, *, minutes: int) -> list[Idle]:
+    """Return the unfinished runs, older than this, where no worker has a shard of any run.
+
+    None where one has: the others then wait for their turn. A reducer's lease, a wait before the
+    next try, and one until re-indexing is over count as work too.
+    """
+    query = text("""
+        WITH unfinished AS (
+            SELECT id, created_at, reduce_next_at FROM recallwatch.run
+            WHERE status IN ('queued', 'running')
+        )
+        SELECT id, extract(epoch FROM clock_timestamp() - created_at)::float8 / 60 AS minutes
+        FROM unfinished WHERE created_at < clock_timestamp() - make_interval(mins => :minutes)
+          AND NOT EXISTS (SELECT FROM unfinished WHERE reduce_next_at > clock_timestamp())
+          AND NOT EXISTS (
+              SELECT FROM recallwatch.shard s JOIN unfinished u ON u.id = s.run_id
+              WHERE greatest(s.lease_until, s.next_at) > clock_timestamp())
+        ORDER BY id
+    """)
+    return [Idle(row.id, row.minutes) for row in session.execute(query, {"minutes": minutes})]
 
 
 def users(session: Session, run_id: int) -> str | None:
@@ -199,7 +232,8 @@ def users(session: Session, run_id: int) -> str | None:
 def find_reference(session: Session, context: RunContext) -> Run | None:
     """Return the last measured run of the same set and strategy that measured the same thing.
 
-    That is: at the same k, level, relevance threshold and metric convention.
+    That is: at the same k, level, relevance threshold and metric convention. It is locked, so that
+    its questions are not asked again while the run is compared with it.
     """
     run = context.run
     query = (
@@ -219,5 +253,6 @@ def find_reference(session: Session, context: RunContext) -> Run | None:
         )
         .order_by(Run.id.desc())
         .limit(1)
+        .with_for_update(read=True, of=Run)
     )
     return session.scalar(query)

@@ -4,10 +4,11 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
@@ -19,20 +20,29 @@ __all__ = [
     "Session",
     "application_name",
     "driver_connection",
+    "end_frozen",
     "plan_for_many",
     "server_version",
     "try_lock",
 ]
 
 
+IDLE_LIMIT = 60
+"""Seconds after which the server ends a worker's transaction whose process sends nothing.
+
+A process that is frozen, or whose host is gone, would keep its locks for as long as that lasts.
+"""
+
+
 class Database:
     """Our own database: hands out one transaction at a time.
 
     Never carry one over a fork: build it in each child (an engine that crossed a fork gave wrong
-    answers in a trial). `pooled=False` opens a connection per transaction, for tests.
+    answers in a trial). `pooled=False` opens a connection per transaction, for tests. `idle_limit`
+    is for processes that never wait for a person within a transaction: see `IDLE_LIMIT`.
     """
 
-    def __init__(self, url: str, *, pooled: bool = True) -> None:
+    def __init__(self, url: str, *, pooled: bool = True, idle_limit: int | None = None) -> None:
         self.url: URL = make_url(url).set(drivername="postgresql+psycopg")
         pool: dict[str, Any] = {} if pooled else {"poolclass": NullPool}
         self.engine: Engine = create_engine(
@@ -41,6 +51,8 @@ class Database:
             connect_args={"connect_timeout": 10, "application_name": application_name()},
             **pool,
         )
+        if idle_limit is not None:
+            event.listen(self.engine, "connect", partial(_limit_idling, idle_limit))
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
 
     @contextmanager
@@ -88,6 +100,8 @@ class Database:
             return PermanentError(
                 f"database {self.name}: {reason}; grant it to the role in DATABASE_URL"
             )
+        if isinstance(cause, psycopg.errors.IdleInTransactionSessionTimeout):
+            return TransientError(f"database {self.name}: {reason}")
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             if cause.sqlstate is not None:
                 return TransientError(f"database {self.name}: {reason}")
@@ -96,6 +110,32 @@ class Database:
                 " DATABASE_URL right?"
             )
         return None
+
+
+def _limit_idling(seconds: int, connection: psycopg.Connection[Any], _record: object) -> None:
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{seconds}s'")
+    connection.commit()
+
+
+def end_frozen(session: Session) -> list[int]:
+    """End connections of ours whose process stopped in the middle of a COPY; return their pids.
+
+    The server waits for the rest of it without a limit (`IDLE_LIMIT` is for between statements),
+    and others wait for its locks.
+    """
+    # Materialized: a plan may ask for the end of a connection before it looks at whose it is.
+    query = text("""
+        WITH frozen AS MATERIALIZED (
+            SELECT pid FROM pg_stat_activity
+            WHERE datname = current_database() AND usename = current_user
+              AND application_name LIKE 'recallwatch %' AND state = 'active'
+              AND wait_event_type = 'Client' AND wait_event = 'ClientRead'
+              AND query ILIKE '%COPY recallwatch.%'
+              AND state_change < clock_timestamp() - make_interval(secs => :limit)
+        )
+        SELECT pid FROM frozen WHERE pg_terminate_backend(pid)
+    """)
+    return sorted(session.execute(query, {"limit": IDLE_LIMIT}).scalars())
 
 
 def application_name() -> str:
@@ -120,8 +160,15 @@ def server_version(database: Database) -> int:
 
 
 def try_lock(session: Session, key: int) -> bool:
-    """Take an advisory lock until the transaction ends; False: somebody else holds it."""
-    return bool(session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}))
+    """Take an advisory lock until the transaction ends; False: somebody else holds it.
+
+    Nobody holds it for ever: the transaction ends after `IDLE_LIMIT` seconds without a statement.
+    """
+    query = text("""
+        SELECT pg_try_advisory_xact_lock(:key),
+            set_config('idle_in_transaction_session_timeout', :limit, true)
+    """)
+    return bool(session.scalar(query, {"key": key, "limit": f"{IDLE_LIMIT}s"}))
 
 
 def driver_connection(connection: Connection | Session) -> psycopg.Connection[Any]:

@@ -8,6 +8,9 @@ from sqlalchemy.orm import Session
 
 from pipeline.types import ShardKind
 
+SPENT = ("cached_texts", "embedded_texts", "embedding_calls")
+"""Those of a shard's counts, in texts and calls, that money and rate limits hang on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -63,17 +66,23 @@ def claim(
 
     To be had is a pending shard whose `next_at` has come, or one whose lease ran out, of an
     unfinished run, tried fewer than `attempts` times; an exact one only when all others are done.
+    One that somebody changes at this moment is not waited for: should they be frozen, all
+    processes would end up waiting here, and none would be left to sweep.
     """
     query = text(f"""
+        WITH wanted AS MATERIALIZED (
+            SELECT s.run_id, s.number
+            FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
+            WHERE r.status IN ('queued', 'running')
+              AND s.run_id = :run_id AND s.number = :number AND s.attempts < :attempts
+              AND {_TURN_HAS_COME}
+              AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
+                   OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+            FOR NO KEY UPDATE OF s SKIP LOCKED)
         UPDATE recallwatch.shard s SET state = 'leased', token = token + 1,
             attempts = attempts + 1, worker = :worker, next_at = NULL,
             lease_until = clock_timestamp() + make_interval(secs => :lease)
-        FROM recallwatch.run r
-        WHERE r.id = s.run_id AND r.status IN ('queued', 'running')
-          AND s.run_id = :run_id AND s.number = :number AND s.attempts < :attempts
-          AND {_TURN_HAS_COME}
-          AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
-               OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+        FROM wanted w WHERE s.run_id = w.run_id AND s.number = w.number
         RETURNING s.run_id, s.number, s.token, s.attempts, s.first_position, s.last_position,
             s.kind
     """)
@@ -106,12 +115,27 @@ def release(
     return session.execute(query, values).one_or_none() is not None
 
 
+def lock_open(session: Session, run_ids: Sequence[int]) -> None:
+    """Lock the runs' shards that are not done until the transaction ends, all in one order.
+
+    Whoever locks several of them comes here first, or two that end a run at once would deadlock.
+    """
+    query = text("""
+        SELECT FROM recallwatch.shard WHERE run_id = ANY(:ids) AND state <> 'done'
+        ORDER BY run_id, number FOR UPDATE
+    """)
+    session.execute(query, {"ids": list(run_ids)})
+
+
 def holds(session: Session, claim: Claim) -> bool:
-    """Say whether a claim is still the newest, and keep it so until the transaction ends."""
+    """Say whether a claim is still the newest, and keep it so until the transaction ends.
+
+    Locks all open shards of its run, for the caller is about to end them.
+    """
+    lock_open(session, [claim.run_id])
     query = text("""
         SELECT 1 FROM recallwatch.shard
         WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
-        FOR UPDATE
     """)
     values = {"run_id": claim.run_id, "number": claim.number, "token": claim.token}
     return session.scalar(query, values) is not None

@@ -59,7 +59,8 @@ def _post(ctx: Context, claimed: Claimed) -> tuple[Delivery, bool]:
         reason = f"there is no channel {claimed.channel!r} in [alerts.channels] any more"
         return NotSent(reason, permanent=True), False
     try:
-        channel = build_channel(claimed.channel, settings, os.environ)
+        allowed = ctx.settings.alerts.allow_hosts
+        channel = build_channel(claimed.channel, settings, os.environ, allowed)
         alert = Alert.from_json(claimed.payload)
     except SettingsError as error:
         return NotSent(str(error), permanent=True), False

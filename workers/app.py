@@ -5,10 +5,11 @@ everything. Hence no result backend (publishing to a frozen broker with one bloc
 trial) and no countdowns: a shard that has to wait says so in its `next_at` column.
 """
 
+from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import beat_init, celeryd_init, setup_logging
 
 from pipeline.log import configure
@@ -89,11 +90,25 @@ def _configuration(settings: Settings) -> dict[str, Any]:
     }
 
 
+class PlainTask(Task):  # type: ignore[misc]  # Celery has no types
+    """A task that is a plain function.
+
+    Celery would call a coroutine function, await nothing, and acknowledge the message: a shard that
+    looks done and is not.
+    """
+
+    @classmethod
+    def on_bound(cls, app: Celery) -> None:  # noqa: ARG003 - Celery's signature
+        """Refuse a coroutine when it is registered; raises TypeError."""
+        if iscoroutinefunction(cls.run):
+            raise TypeError(f"task {cls.name} is a coroutine function, which Celery never awaits")
+
+
 _loaded = load_settings()
 _settings = _loaded.settings
 
 # Not the current app: it must not take over the shared tasks of a program that calls start_batch.
-app = Celery("recallwatch", include=TASK_MODULES, set_as_current=False)
+app = Celery("recallwatch", task_cls=PlainTask, include=TASK_MODULES, set_as_current=False)
 app.conf.update(_configuration(_settings))
 
 

@@ -21,9 +21,6 @@ from workers.retrying import wait_before_retry
 
 log = structlog.get_logger(__name__)
 
-COUNTED = ("cached_texts", "embedded_texts", "embedding_calls")
-"""The names of a run's cost, in texts and calls."""
-
 
 @app.task(name=REDUCE_RUN)
 def reduce_run(run_id: int) -> None:
@@ -148,4 +145,4 @@ def _cost(stats: dict[str, float]) -> dict[str, float]:
 
     It counts for the first of the batch's runs that need vectors.
     """
-    return {name: stats[name] for name in COUNTED if name in stats}
+    return {name: stats[name] for name in shards.SPENT if name in stats}

@@ -6,7 +6,7 @@ import redis
 import structlog
 
 from db import alerts, exact, reindexing, run_states, runs, shards
-from db.session import Session, try_lock
+from db.session import Session, end_frozen, try_lock
 from pipeline.errors import TransientError
 from workers import context, doorbell, enqueue
 from workers.app import app
@@ -46,6 +46,7 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     for its own may be waiting there; after two leases it is rung whatever they hold. Raises
     TransientError when the broker is down: hopeless runs are failed all the same.
     """
+    _end_frozen(ctx)
     with ctx.database.begin() as session:
         if not try_lock(session, LOCK):
             return None
@@ -64,6 +65,13 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     if failed or rung or reduced or woken:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced, woken=woken)
     return Swept(failed, rung, reduced, woken)
+
+
+def _end_frozen(ctx: Context) -> None:
+    with ctx.database.begin() as session:
+        ended = end_frozen(session)
+    if ended:
+        log.warning("frozen_connections_ended", backends=ended)
 
 
 def _end_exact(ctx: Context, session: Session) -> None:

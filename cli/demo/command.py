@@ -136,11 +136,11 @@ def _import(opened: Opened) -> int:
 
 
 def _evaluate(opened: Opened) -> list[RunContext]:
-    from cli.eval import follow
+    from cli.following import follow
     from workers.enqueue import Request, start
 
     started = start(opened.work, Request(strategies=STRATEGIES))
-    return follow(opened, started)
+    return follow(opened, started.run_ids)
 
 
 def _plant(opened: Opened) -> int:

@@ -1,5 +1,6 @@
 """A fault of our own database is one clear line of our own, whoever meets it first."""
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -8,7 +9,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from db import golden
-from db.session import Database, driver_connection, server_version, try_lock
+from db import session as session_module
+from db.session import Database, driver_connection, end_frozen, server_version, try_lock
 from pipeline.errors import PermanentError, TransientError
 from pipeline.types import Question
 from tests.integration.db.building import SET, execute, fetch, questions
@@ -146,3 +148,64 @@ def test_the_servers_version_is_known(db: Database) -> None:
     assert server_version(db) >= 15
     with db.connect() as connection:
         assert driver_connection(connection).info.dbname == db.url.database
+
+
+def test_a_frozen_worker_does_not_keep_its_locks(db: Database) -> None:
+    worker = Database(db.url.render_as_string(hide_password=False), pooled=False, idle_limit=1)
+
+    def freeze() -> None:
+        with worker.begin() as session:
+            session.execute(text("SELECT pg_advisory_xact_lock(7)"))
+            wait_until_free(db, 7)
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(TransientError, match="idle-in-transaction timeout"):
+        freeze()
+
+
+def test_a_sweep_that_is_frozen_does_not_keep_others_from_sweeping(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "IDLE_LIMIT", 1)
+
+    def freeze() -> None:
+        with db.begin() as session:
+            assert try_lock(session, 7)
+            wait_until_free(db, 7)
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(TransientError, match="idle-in-transaction timeout"):
+        freeze()
+
+
+def wait_until_free(db: Database, key: int) -> None:
+    """Wait in another transaction for the lock of one that does nothing."""
+    with db.begin() as session:
+        session.execute(text("SET LOCAL lock_timeout = '20s'"))
+        session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+
+
+COPY = "COPY recallwatch.result (run_id, position) FROM STDIN"
+
+
+def test_a_worker_frozen_in_the_middle_of_a_copy_loses_its_connection(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "IDLE_LIMIT", 1)
+    frozen = db.engine.raw_connection()
+    driver = frozen.driver_connection
+    assert driver is not None
+    driver.pgconn.exec_(COPY.encode())
+    with db.begin() as session:
+        assert end_frozen(session) == [], "it may only be slow"
+    time.sleep(1.1)
+
+    with db.begin() as session:
+        assert end_frozen(session) == [driver.info.backend_pid]
+    frozen.invalidate()
+
+
+def test_connections_say_whose_they_are(db: Database) -> None:
+    (name,) = fetch(db, "SELECT current_setting('application_name')")
+
+    assert name.startswith(f"recallwatch {os.getpid()}@")

@@ -50,6 +50,27 @@ def due(db: Database, *, quiet: int = 0, limit: int = 100) -> list[tuple[int, in
         return shards.due(session, quiet=quiet, limit=limit)
 
 
+def test_a_shard_that_somebody_changes_at_this_moment_is_not_waited_for(
+    db: Database, run: int
+) -> None:
+    with db.begin() as session:
+        shards.ring_pending(session, run)
+        assert claim(db, run) is None
+
+    assert claim(db, run) is not None
+
+
+def test_patience_that_a_server_asked_for_uses_up_no_attempt(db: Database, run: int) -> None:
+    for _ in range(ATTEMPTS + 2):
+        hold = claimed(db, run, 0)
+        with db.begin() as session:
+            assert shards.release(session, hold, error="429", wait=0, counted=False)
+
+    assert shard_of(db, run).attempts == 0
+    assert exhausted(db) == []
+    assert claimed(db, run, 0).token == ATTEMPTS + 3
+
+
 def exhausted(db: Database, attempts: int = ATTEMPTS) -> list[tuple[int, str]]:
     with db.begin() as session:
         return shards.exhausted(session, attempts=attempts)

@@ -8,7 +8,8 @@ from pydantic import SecretStr
 from cli.embedded.stack import Servers
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
-from pipeline.settings import EmbeddingSettings, EvalSettings, QueueSettings, Settings
+from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.settings import EvalSettings, QueueSettings, Settings
 from pipeline.types import Kind, Question
 from pipeline.verdict.settings import GateSettings
 from tests.conftest import at_database

@@ -23,10 +23,10 @@ def test_the_broker_is_that_of_the_environment(tmp_path: Path) -> None:
         "-c",
         "from workers.app import app; print(app.conf.broker_url, app.conf.task_time_limit)",
         folder=tmp_path,
-        environment={"REDIS_URL": "redis://broker:1/2", "RECALLWATCH_QUEUE__LEASE": "7"},
+        environment={"REDIS_URL": "redis://:pw@broker:1/2", "RECALLWATCH_QUEUE__LEASE": "7"},
     )
 
-    assert (done.stdout, done.stderr) == ("redis://broker:1/2 37\n", "")
+    assert (done.stdout, done.stderr) == ("redis://:pw@broker:1/2 37\n", "")
 
 
 @pytest.mark.parametrize("program", ["worker", "beat"])

@@ -13,8 +13,9 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from db.session import Database
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import SettingsError
-from pipeline.settings import EmbeddingSettings, Settings
+from pipeline.settings import Settings
 from tests.integration.db.building import execute, expire
 from tests.integration.workers.working import (
     Bell,

@@ -1,6 +1,7 @@
 """The vectors of a batch are made once, and a fault in making them becomes no miss."""
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from pydantic import SecretStr
 
 from db.session import Database
@@ -109,22 +110,24 @@ def test_a_refusal_for_good_fails_the_runs_that_need_vectors_only(
     assert len(provider.requests) == 1, "a bad key is tried once"
 
 
-def test_an_embedder_that_raises_what_nobody_foresaw_leaves_the_shard_to_its_hold(
-    ctx: Context, bell: Bell, db: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SoftTimeLimitExceeded()])
+def test_whatever_ends_embedding_the_shard_is_evaluated_soon_and_embeds_inline(
+    ctx: Context, bell: Bell, db: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: object) -> None:
-        raise RuntimeError("boom")
+        raise error
 
     started = start_runs(ctx, "vector")
     bell.take()
-    monkeypatch.setattr("pipeline.embedding.cached.CachedEmbedder.warm", fail)
-
-    with pytest.raises(RuntimeError, match="boom"):
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.embedding.cached.CachedEmbedder.warm", fail)
         embed(ctx, started.batch_id, 0)
 
     shard = shard_of(db, started.run_ids[0])
     assert (shard.state, shard.attempts) == ("pending", 0)
-    assert 50 < wait_of(db, started.run_ids[0]) <= ctx.settings.queue.lease
+    assert wait_of(db, started.run_ids[0]) <= 2, "it need not wait for its hold to end"
+    said = "boom" if isinstance(error, RuntimeError) else "not embedded in 60 s"
+    assert said in str(shard.error)
 
 
 def test_without_a_cache_nothing_is_embedded_ahead_and_evaluation_embeds(

@@ -10,8 +10,9 @@ from pydantic import SecretStr
 
 from db import runs
 from db.session import Database
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import CorpusError, InputError, RecallwatchError, TransientError, UsageError
-from pipeline.settings import CorpusSettings, EmbeddingSettings, Settings, VectorStrategy
+from pipeline.settings import CorpusSettings, Settings, VectorStrategy
 from tests.conftest import REPOSITORY
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener

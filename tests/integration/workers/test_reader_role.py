@@ -60,6 +60,11 @@ def test_the_documented_role_reads_only_unless_it_asks_otherwise(reader_url: str
         assert reader.execute("SHOW transaction_read_only").fetchone() == ("on",)
 
 
+def test_no_statement_of_the_documented_role_runs_for_ever(reader_url: str) -> None:
+    with psycopg.connect(reader_url, autocommit=True) as reader:
+        assert reader.execute("SHOW statement_timeout").fetchone() == ("5min",)
+
+
 @pytest.mark.parametrize(
     "statement",
     [

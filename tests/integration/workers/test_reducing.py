@@ -66,15 +66,20 @@ def test_a_run_with_a_shard_missing_is_left_alone(ctx: Context, db: Database, na
     assert record(db, run_id) == before
 
 
-def test_a_run_with_a_result_missing_is_left_alone(ctx: Context, db: Database, name: str) -> None:
+def test_a_run_with_a_result_missing_fails_and_has_no_score(
+    ctx: Context, db: Database, name: str
+) -> None:
     run_id = start_run(db, set_name=name)
     store_all(db, run_id, [scored(p) for p in range(4)])
-    execute(db, "DELETE FROM recallwatch.result WHERE position = 2")
-    before = record(db, run_id)
+    one_of_it = "DELETE FROM recallwatch.result WHERE run_id = :run AND position = 2"
+    execute(db, one_of_it, {"run": run_id})
 
     assert not reduce(ctx, run_id)
 
-    assert record(db, run_id) == before
+    run = run_of(db, run_id)
+    assert (run.status, run.verdict, run.metrics) == ("failed", "unmeasured", None)
+    assert run.reasons is not None
+    assert run.reasons[0].startswith("1 of 4 results are missing though every shard is done")
 
 
 def test_a_run_with_an_open_shard_is_left_alone_whatever_results_there_are(

@@ -83,6 +83,7 @@ def test_a_forgotten_shard_is_rung_and_then_not_for_a_while(
 def test_a_shard_is_not_rung_while_a_message_waits_in_a_queue(
     ctx: Context, run: int, client: Redis
 ) -> None:
+    execute(ctx.database, "UPDATE recallwatch.run SET created_at = now() - interval '1 minute'")
     for queue in ("embedding", "evaluation"):
         client.rpush(queue, "{}")
         assert sweep(ctx) == NOTHING
@@ -90,6 +91,15 @@ def test_a_shard_is_not_rung_while_a_message_waits_in_a_queue(
     client.rpush("default", "{}")
 
     assert sweep(ctx) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+
+
+def test_after_two_leases_a_shard_is_rung_whatever_the_queues_hold(
+    ctx: Context, run: int, client: Redis
+) -> None:
+    client.rpush("evaluation", "of somebody who shares the broker and never takes it")
+
+    assert sweep(ctx) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+    assert sweep(ctx) == NOTHING
 
 
 @pytest.mark.usefixtures("run")

@@ -65,6 +65,13 @@ def finished(
     return Evidence(run(verdict, findings=stored, **fields))
 
 
+def cancelled() -> Evidence:
+    """Return a run that ann cancelled before it had its record."""
+    who = Finding(rule=Rule.CANCELLED, verdict=Verdict.UNMEASURED, text="cancelled by ann")
+    nothing = dict.fromkeys(("n_scored", "n_failed", "n_ineligible", "metrics"))
+    return finished(who, verdict=Verdict.UNMEASURED, status=RunStatus.CANCELLED, **nothing)
+
+
 def compared(*, exact: bool = False) -> dict[str, Any]:
     """Return a comparison with run 11, as it is stored."""
     change = Change("recall@5", current=0.75, previous=0.875, interval=(-0.25, 0.0), p=0.0005)

@@ -23,7 +23,7 @@ from cli.output import one_line
 from pipeline.errors import UnmeasuredError
 from pipeline.types import Verdict
 from pipeline.verdict.gate import Cause, Finding, Rule
-from tests.unit.cli.finished import BESIDE, FELL, everything, finished, lost
+from tests.unit.cli.finished import BESIDE, FELL, cancelled, everything, finished, lost
 
 COMMAND = re.compile(r"::(?P<level>\w+) title=(?P<title>[^:,]*)::(?P<message>.*)")
 
@@ -44,6 +44,10 @@ def test_a_regressed_run_is_an_error_with_its_reasons_and_the_questions_it_lost(
         ("error", "faq / vector: regressed", "recall@5 fell, 100 % sure\ncause: index only"),
         ("notice", "faq / vector: worst lost questions", "Why *me*? (1 -> -)\nAnd? (1 -> 7)"),
     ]
+
+
+def test_a_cancelled_run_is_an_error_that_says_who_did_it() -> None:
+    assert told(cancelled()) == [("error", "faq / vector: cancelled", "cancelled by ann")]
 
 
 @pytest.mark.parametrize(

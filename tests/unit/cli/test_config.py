@@ -151,7 +151,6 @@ def test_show_masks_every_secret(monkeypatch: pytest.MonkeyPatch, form: tuple[st
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-canary")
     monkeypatch.setenv("SLACK_WEBHOOK_URL", "https://hooks.example/canary")
-    monkeypatch.setenv("RECALLWATCH_EMBEDDING__BASE_URL", "http://me:canary@h/v1")
     assert "canary" not in shown(*form)
 
 
@@ -167,7 +166,8 @@ def test_show_masks_the_password_alone_in_a_url(monkeypatch: pytest.MonkeyPatch)
 def test_the_table_fits_80_columns_and_has_a_header_for_each_section(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://user@" + "long-host-name." * 8 + "example/db")
+    host = "long-host-name." * 8 + "example"
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://user:pw@{host}/db")
     monkeypatch.setenv("RECALLWATCH_STRATEGIES__FULLTEXT__MAX_DOCUMENT_FREQUENCY", "0.02")
     text = shown()
     assert max(map(len, text.splitlines())) <= 80

@@ -16,7 +16,7 @@ from cli.output import clean
 from pipeline.types import Outcome, Verdict
 from pipeline.verdict.gate import Finding, Rule
 from tests.junit_reports import read, results
-from tests.unit.cli.finished import BESIDE, FELL, finished, must_pass
+from tests.unit.cli.finished import BESIDE, FELL, cancelled, finished, must_pass
 
 INDEX_MISSED_IT = "* a wider search finds it within 5: the index missed it"
 
@@ -30,6 +30,12 @@ def written(evidence: Evidence, path: Path) -> ET.Element:
 
 def said(rule: Rule, verdict: Verdict, text: str, reference: int | None = None) -> Finding:
     return Finding(rule=rule, verdict=verdict, text=text, reference=reference)
+
+
+def test_a_cancelled_run_is_an_error(tmp_path: Path) -> None:
+    suite = written(cancelled(), tmp_path / "a.xml")
+
+    assert results(suite) == {"cancelled": ("error", "cancelled by ann")}
 
 
 def test_each_rule_that_counts_is_a_test(tmp_path: Path) -> None:

@@ -199,6 +199,14 @@ def test_an_interrupt_is_one_line_and_130(
     assert capsys.readouterr().err == "error: interrupted\n"
 
 
+def test_an_interrupt_may_say_what_it_leaves(
+    command: Callable[[Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command(raising(KeyboardInterrupt("run 7 goes on")))
+    assert main(["try"]) == 130
+    assert capsys.readouterr().err == "error: interrupted; run 7 goes on\n"
+
+
 def test_an_unexpected_error_is_called_a_bug_with_how_to_see_more(
     command: Callable[[Callable[[], None]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,3 +308,26 @@ def test_output_in_a_poor_encoding_does_not_fail(tmp_path: Path) -> None:
     done = run("config", "show", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "caf\\xe9" in done.stdout
+
+
+@pytest.mark.parametrize("verbosity", [(), ("-v",)])
+@pytest.mark.parametrize("error", [InputError, RuntimeError])
+def test_an_error_or_its_traceback_shows_no_secret_of_the_settings(
+    command: Callable[[Callable[[], None]], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+    verbosity: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary/4711")
+
+    def fail() -> None:
+        click.get_current_context().obj.settings.model_copy()
+        raise error("the server said sk-canary/4711 and sk-canary%2F4711\x1b[2J")
+
+    command(fail)
+    main([*verbosity, "try"])
+    said = capsys.readouterr().err
+    assert "the server said *** and ***" in said
+    assert "canary" not in said
+    assert "\x1b" not in said

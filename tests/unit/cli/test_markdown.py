@@ -1,5 +1,7 @@
 """Texts of strangers in Markdown, read back by a parser of GitHub's dialect."""
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -22,7 +24,13 @@ def shown(tokens: list[Token]) -> list[str]:
     return ["".join(part.content for part in token.children or []) for token in inlines]
 
 
+def calling_nobody(text: str) -> str:
+    """Return the line as it has to be shown: a word joiner behind a mention's @ stops it."""
+    return re.sub(r"(^|\W)@(?=\w)", "\\1@\u2060", one_line(text))
+
+
 @given(TROUBLE | st.text(max_size=40))
+@example("@org/team")
 @example("1. one")
 @example("- nested")
 @example("<!-- gone -->")
@@ -36,7 +44,7 @@ def test_a_text_in_a_list_is_shown_as_it_is(text: str) -> None:
         "bullet_list_open", "list_item_open", "paragraph_open",
     ]  # fmt: skip
     assert len(tokens) == 7
-    assert shown(tokens) == [f"{one_line(text)} (1 -> -)".lstrip()]
+    assert shown(tokens) == [f"{calling_nobody(text)} (1 -> -)".lstrip()]
 
 
 @given(st.lists(TROUBLE.filter(str.strip), min_size=1, max_size=3))
@@ -46,9 +54,14 @@ def test_a_text_in_a_table_stays_in_its_cell(texts: list[str]) -> None:
     tokens = PARSER.parse("\n".join(lines))
     cells = shown(tokens)
     assert cells[:2] == ["text", "n"]
-    assert cells[2::2] == [one_line(text) for text in texts]
+    assert cells[2::2] == [calling_nobody(text) for text in texts]
     assert cells[3::2] == ["1"] * len(texts)
     assert [token.type for token in tokens].count("tr_open") == len(texts) + 1
+
+
+@pytest.mark.parametrize("text", ["recall@5 fell", "someone@example.org", "a @ b"])
+def test_an_at_sign_that_mentions_nobody_stays(text: str) -> None:
+    assert "\u2060" not in plain(text)
 
 
 def test_nothing_is_shown_as_a_dash() -> None:

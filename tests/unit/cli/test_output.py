@@ -183,3 +183,10 @@ def test_progress_shows_on_standard_error_of_a_terminal(
     assert captured.out == ""
     assert "[questions][2J" in captured.err
     assert "7/10" in captured.err
+
+
+def test_a_console_prints_no_control_character_of_a_plain_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_console().print("a\x1b[2Jb\x07\u202e", Text("c"), soft_wrap=True)
+    assert capsys.readouterr().out == "a[2Jb c\n"

@@ -11,26 +11,27 @@ from db.models import Batch, GoldenVersion, Run
 from db.runs import RunContext
 from pipeline.types import RunStatus, Verdict
 from pipeline.verdict.compare import Change, Comparison, Pairing
+from pipeline.verdict.gate import Finding, Rule
 
 PAIRING = Pairing(shared=8, new=1, changed=0, gone=0, relived=0, unscored=0)
 
 
 def printed(**fields: Any) -> str:  # noqa: ANN401 - columns of Run
     """Print a run of nine questions that fell from 0.9 to 0.8."""
-    run = Run(
-        id=12,
-        strategy="vector",
-        k=5,
-        level="chunk",
-        size=9,
-        status=RunStatus.COMPLETED,
-        verdict=Verdict.REGRESSED,
-        n_scored=9,
-        n_failed=0,
-        n_ineligible=0,
-        metrics={"recall@5": 0.75},
-        **fields,
-    )
+    known: dict[str, Any] = {
+        "id": 12,
+        "strategy": "vector",
+        "k": 5,
+        "level": "chunk",
+        "size": 9,
+        "status": RunStatus.COMPLETED,
+        "verdict": Verdict.REGRESSED,
+        "n_scored": 9,
+        "n_failed": 0,
+        "n_ineligible": 0,
+        "metrics": {"recall@5": 0.75},
+    }
+    run = Run(**(known | fields))
     file = io.StringIO()
     found = RunContext(run, Batch(), GoldenVersion(id=3, set_name="faq"))
     print_run(Console(file=file, width=80), found)
@@ -62,6 +63,17 @@ def test_a_run_that_was_compared_before_there_were_intervals_can_still_be_shown(
     )
 
     assert row[:5] == ["recall@5", "0.7500", "0.8000", "0.9000", "-0.1000"]
+
+
+def test_a_cancelled_run_is_called_so_and_says_who_did_it() -> None:
+    finding = Finding(rule=Rule.CANCELLED, verdict=Verdict.UNMEASURED, text="cancelled by ann")
+    nothing = dict.fromkeys(("n_scored", "n_failed", "n_ineligible", "metrics"))
+    ended: dict[str, Any] = {"status": RunStatus.CANCELLED, "verdict": Verdict.UNMEASURED}
+
+    lines = printed(**nothing, **ended, findings=[finding.to_json()]).splitlines()
+
+    assert lines[0] == "run 12: vector, k=5, chunks, faq v3: cancelled"
+    assert [line.strip() for line in lines[1:]] == ["cancelled by ann"]
 
 
 def test_both_references_are_named() -> None:

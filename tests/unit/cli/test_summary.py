@@ -8,7 +8,7 @@ from cli.summary import failed_section, section
 from pipeline.errors import UnmeasuredError
 from pipeline.types import Verdict
 from pipeline.verdict.gate import Finding, Rule
-from tests.unit.cli.finished import compared, everything, finished
+from tests.unit.cli.finished import cancelled, compared, everything, finished
 
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -116,3 +116,10 @@ def test_an_evaluation_without_a_verdict_says_why() -> None:
     assert failed_section(UnmeasuredError("not *finished*;\nrun 4 waits")) == (
         "## recallwatch: no verdict\n\nnot \\*finished\\*;\n\nrun 4 waits\n\n"
     )
+
+
+def test_a_cancelled_run_is_headed_so_and_says_who_did_it() -> None:
+    text = section(cancelled())
+
+    assert headings(text) == ["faq / vector: cancelled"]
+    assert ["cancelled", "**unmeasured**", "cancelled by ann"] in rows(text)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.trend import SYMBOLS, Series, _check, _print, _record, _series
+from cli.trend import CANCELLED, SYMBOLS, Series, _check, _print, _record, _series
 from db.baselines import Pinned
 from db.models import Baseline
 from db.runs import RunContext
 from pipeline.errors import UsageError
-from pipeline.types import Verdict
+from pipeline.types import RunStatus, Verdict
 from tests.unit.cli.finished import CREATED, run
 
 
@@ -55,6 +55,15 @@ def test_a_series_is_headed_charted_dated_and_explained() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_a_cancelled_run_is_a_gap_with_a_mark_of_its_own() -> None:
+    found = runs(0.9, None, None)
+    found[1].run.status = RunStatus.CANCELLED
+    lines = printed([*_series("recall", found, [])])
+
+    assert lines[7] == "        . c x"
+    assert lines[-1] == ". ok  x unmeasured  c cancelled"
+
+
 def test_an_encoding_without_blocks_gets_ascii() -> None:
     found = runs(0.9, None, 0.5)
     drawn = [*_series("recall", found, [pin(found[0])])]
@@ -67,7 +76,7 @@ def test_an_encoding_without_blocks_gets_ascii() -> None:
 
 def test_each_verdict_has_a_symbol_of_its_own() -> None:
     assert SYMBOLS.keys() == set(Verdict)
-    assert len(set(SYMBOLS.values())) == len(Verdict)
+    assert len({*SYMBOLS.values(), CANCELLED}) == len(Verdict) + 1
     assert all(symbol.isascii() and len(symbol) == 1 for symbol in SYMBOLS.values())
 
 
@@ -128,9 +137,9 @@ def test_json_holds_every_point_and_the_baseline() -> None:
     assert record["baseline"] == {"run": 1, "value": 0.9}
     assert (record["set"], record["strategy"], record["metric"]) == ("faq", "vector", "recall@5")
     assert record["runs"] == [
-        {"id": 1, "created_at": CREATED, "verdict": "ok", "value": 0.9},
+        {"id": 1, "created_at": CREATED, "verdict": "ok", "status": "completed", "value": 0.9},
         {"id": 2, "created_at": CREATED + timedelta(weeks=1), "verdict": "unmeasured",
-         "value": None},
+         "status": "completed", "value": None},
     ]  # fmt: skip
     (bare,) = _series("recall", found, [])
     assert _record(bare)["baseline"] is None

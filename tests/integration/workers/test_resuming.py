@@ -1,0 +1,385 @@
+"""Runs that are cancelled, resumed or asked again end with the numbers of an undisturbed one."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from db import baselines, runs
+from db.models import GoldenItem, Run
+from db.results import ResultRow
+from db.session import Database
+from pipeline.alerts.settings import SlackSettings
+from pipeline.errors import UsageError
+from pipeline.settings import QueueSettings
+from pipeline.types import Trigger
+from tests.integration.db.building import execute, fetch, shard_of
+from tests.integration.workers.conftest import Opener, embedding_of
+from tests.integration.workers.working import (
+    TASKS,
+    Bell,
+    finish_by_sweeping,
+    finish_runs,
+    rows_of,
+    run_of,
+    start_runs,
+    telling,
+    told,
+)
+from tests.loopback.openai_server import OpenAIServer, refuse, refuse_longer_than, vectors
+from workers import evaluation, measuring, resuming
+from workers.context import Context
+from workers.doorbell import DELIVER_ALERT, EMBED_SHARD, REDUCE_RUN
+from workers.enqueue import Request, start
+from workers.reducing import reduce
+
+RECORD = ("metrics", "by_category", "by_tenant", "n_scored", "n_failed", "n_ineligible", "facts")
+
+
+EXACT = ("n", "of", "sampled", "metrics", "served", "index_loss", "missed", "found_more", "error")
+
+
+def record(run: Run) -> dict[str, Any]:
+    """Return what was measured, without how long it took."""
+    exact = run.exact and {name: run.exact[name] for name in EXACT}
+    return {name: getattr(run, name) for name in RECORD} | {"exact": exact}
+
+
+def work(ctx: Context, bell: Bell, messages: int) -> None:
+    """Work on the next messages, and leave the others."""
+    for _ in range(messages):
+        task, arguments = bell.messages.pop(0)
+        TASKS[task](ctx, *arguments)
+
+
+def work_until_told(ctx: Context, bell: Bell) -> None:
+    """Work until there is nothing left but alerts to deliver, and drop those."""
+    while any(task != DELIVER_ALERT for task, _ in bell.messages):
+        work(ctx, bell, 1)
+    bell.take()
+
+
+def told_of_runs(ctx: Context) -> list[tuple[int, str]]:
+    """Return runs and kinds of the alerts; that a key is gone, which it always is, left out."""
+    return [(run_id, kind) for run_id, kind in told(ctx) if kind != "golden_stale"]
+
+
+def tokens(db: Database, run_id: int) -> list[int]:
+    query = "SELECT token FROM recallwatch.shard WHERE run_id = :run ORDER BY number"
+    return fetch(db, query, {"run": run_id})
+
+
+def asked(provider: OpenAIServer) -> list[str]:
+    return sorted(text for request in provider.requests for text in request.texts)
+
+
+@pytest.mark.parametrize("done", range(4))
+@pytest.mark.parametrize("strategy", ["fulltext", "vector", "hybrid"])
+def test_a_run_that_is_cancelled_anywhere_and_resumed_is_as_an_undisturbed_one(
+    ctx: Context, bell: Bell, db: Database, strategy: str, done: int
+) -> None:
+    [undisturbed] = finish_runs(ctx, bell, strategy)
+    [run_id] = start_runs(ctx, strategy).run_ids
+    while bell.messages[0][0] == EMBED_SHARD:
+        work(ctx, bell, 1)
+    work(ctx, bell, done)
+
+    assert resuming.cancel(ctx, [run_id], by="ann") == [run_id]
+    before = tokens(db, run_id)
+    bell.work(ctx)
+
+    cancelled = run_of(ctx, run_id)
+    assert (cancelled.status, cancelled.verdict) == ("cancelled", "unmeasured")
+    assert (cancelled.reasons, cancelled.metrics) == (["cancelled by ann"], None)
+    assert tokens(db, run_id) == before, "nobody took a shard of it any more"
+
+    left = resuming.resume(ctx, run_id)
+    assert left == (3 - done or (0 if strategy == "fulltext" else 1))
+    if left == 0:
+        assert bell.messages == [(REDUCE_RUN, (run_id,))]
+    bell.work(ctx)
+
+    resumed = run_of(ctx, run_id)
+    assert (resumed.status, resumed.compared_to) == ("completed", undisturbed.id)
+    assert resumed.verdict == "ok"
+    assert rows_of(ctx, run_id) == rows_of(ctx, undisturbed.id)
+    assert record(resumed) == record(undisturbed)
+    assert tokens(db, run_id)[:done] == [1] * done, "what was done is not searched again"
+
+
+def test_a_worker_that_holds_a_shard_of_a_cancelled_run_stores_nothing_even_when_it_goes_on(
+    ctx: Context, bell: Bell, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [undisturbed] = finish_runs(ctx, bell, "fulltext")
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    measure = measuring.measure
+
+    def be_slow(
+        ctx: Context, run: Run, items: Sequence[GoldenItem]
+    ) -> tuple[list[ResultRow], dict[str, float]]:
+        monkeypatch.setattr(evaluation, "measure", measure)
+        found = measure(ctx, run, items)
+        resuming.cancel(ctx, [run_id])
+        bell.take()
+        resuming.resume(ctx, run_id)
+        return found
+
+    monkeypatch.setattr(evaluation, "measure", be_slow)
+    work(ctx, bell, 1)
+
+    assert shard_of(db, run_id, 0).state == "pending"
+    assert rows_of(ctx, run_id) == []
+    bell.work(ctx)
+    assert rows_of(ctx, run_id) == rows_of(ctx, undisturbed.id)
+    assert tokens(db, run_id) == [2, 1, 1]
+
+
+def test_a_provider_is_not_paid_twice_for_a_run_that_goes_on(
+    remote: Context, bell: Bell, provider: OpenAIServer
+) -> None:
+    [run_id] = start_runs(remote, "vector").run_ids
+    work(remote, bell, 4)
+    resuming.cancel(remote, [run_id])
+    bell.work(remote)
+
+    resuming.resume(remote, run_id)
+    bell.work(remote)
+
+    run = run_of(remote, run_id)
+    assert (run.status, run.n_failed) == ("completed", 0)
+    assert len(asked(provider)) == len(set(asked(provider))) == run.size
+    assert run.cost is not None
+    assert run.cost["embedded_texts"] == run.size
+
+
+def refusal(action: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as raised:
+        action()
+    return str(raised.value)
+
+
+def test_unknown_runs_and_those_in_another_state_are_told(ctx: Context, bell: Bell) -> None:
+    [done] = finish_runs(ctx, bell, "fulltext")
+    [queued] = start_runs(ctx, "fulltext").run_ids
+
+    assert "there is no run 999; see: recallwatch runs list" in refusal(
+        lambda: resuming.cancel(ctx, [queued, 999])
+    )
+    assert "there is no run 999" in refusal(lambda: resuming.resume(ctx, 999))
+    assert "there is no run 999" in refusal(lambda: resuming.retry_failed(ctx, 999))
+    only = "only a failed or cancelled one goes on"
+    for run_id, status in ((queued, "queued"), (done.id, "completed")):
+        said = refusal(partial(resuming.resume, ctx, run_id))
+        assert said == f"run {run_id} is {status}: {only}"
+    assert refusal(lambda: resuming.retry_failed(ctx, done.id)) == (
+        f"no question of run {done.id} failed"
+    )
+    assert refusal(lambda: resuming.retry_failed(ctx, queued)) == (
+        f"run {queued} is queued, not completed: wait for its end"
+    )
+    assert run_of(ctx, queued).status == "queued", "one wrong id and none is cancelled"
+    resuming.cancel(ctx, [queued])
+    assert refusal(lambda: resuming.retry_failed(ctx, queued)) == (
+        f"run {queued} is cancelled, not completed: it can be resumed"
+    )
+
+
+def change_corpus(db: Database, document: str = "weight") -> None:
+    query = "UPDATE recallwatch_corpus.chunks SET content = 'x' WHERE document_id = :document"
+    execute(db, query, {"document": document})
+
+
+def test_a_run_whose_corpus_changed_does_not_go_on(ctx: Context, bell: Bell, db: Database) -> None:
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    work(ctx, bell, 1)
+    resuming.cancel(ctx, [run_id])
+    change_corpus(db)
+
+    with pytest.raises(UsageError, match=f"the corpus changed since run {run_id} was queued"):
+        resuming.resume(ctx, run_id)
+
+    assert run_of(ctx, run_id).status == "cancelled"
+
+
+def test_a_run_that_failed_is_told_of_once_however_often_it_does_and_when_it_is_well(
+    open_context: Opener, bell: Bell, provider: OpenAIServer
+) -> None:
+    ctx = open_context(
+        embedding=embedding_of(provider), alerts=telling(), queue=QueueSettings(lease=60)
+    )
+    finish_runs(ctx, bell, "vector")
+    ctx.redis.flushdb()
+    ctx = open_context(
+        embedding=embedding_of(provider), alerts=telling(team=SlackSettings()),
+        queue=QueueSettings(lease=60),
+    )  # fmt: skip
+    provider.default = refuse(401, "a bad key")
+    [run_id] = start_runs(ctx, "vector").run_ids
+    work(ctx, bell, 1)
+    bell.take()
+    assert run_of(ctx, run_id).status == "failed"
+    assert told_of_runs(ctx) == [(run_id, "unmeasured")]
+
+    for _ in range(2):
+        resuming.resume(ctx, run_id)
+        work(ctx, bell, 1)
+        bell.take()
+        assert run_of(ctx, run_id).status == "failed"
+        assert told_of_runs(ctx) == [(run_id, "unmeasured")]
+
+    provider.default = vectors()
+    resuming.resume(ctx, run_id)
+    work_until_told(ctx, bell)
+    assert run_of(ctx, run_id).verdict == "ok"
+    assert told_of_runs(ctx) == [(run_id, "unmeasured"), (run_id, "recovered")]
+
+
+def test_a_run_whose_results_are_gone_fails_again_when_resumed_and_is_told_of_once(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    ctx = open_context(alerts=telling(team=SlackSettings()))
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    work(ctx, bell, 3)
+    bell.take()
+    execute(db, "DELETE FROM recallwatch.result WHERE position = 2")
+
+    for _ in range(2):
+        assert not reduce(ctx, run_id)
+        run = run_of(ctx, run_id)
+        assert run.status == "failed"
+        assert (run.reasons or [""])[0].startswith("1 of 8 results are missing")
+        assert told_of_runs(ctx) == [(run_id, "unmeasured")]
+        resuming.resume(ctx, run_id)
+
+
+def finish(ctx: Context, bell: Bell) -> Run:
+    """Evaluate full text; alerts stay where they are."""
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    work_until_told(ctx, bell)
+    return run_of(ctx, run_id)
+
+
+def test_a_cancelled_run_is_told_to_nobody_and_does_not_interrupt_a_row(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    ctx = open_context(alerts=telling(team=SlackSettings()))
+    first = finish(ctx, bell)
+    change_corpus(db)
+    fallen = finish(ctx, bell)
+    [cancelled] = start_runs(ctx, "fulltext").run_ids
+    resuming.cancel(ctx, [cancelled])
+    bell.work(ctx)
+    change_corpus(db, "battery")
+    worse = finish(ctx, bell)
+
+    assert (first.verdict, worse.compared_to) == ("baseline", fallen.id)
+    assert told_of_runs(ctx) == [(fallen.id, "regressed"), (worse.id, "regressed")]
+    repeats = fetch(
+        db,
+        "SELECT (payload->>'repeat')::int FROM recallwatch.alert WHERE kind = 'regressed'"
+        " ORDER BY id",
+    )
+    assert repeats == [1, 2]
+
+
+TOO_LONG = 39
+"""Characters; three of the eight questions are longer, in two of three shards."""
+
+
+def run_with_failures(ctx: Context, bell: Bell, provider: OpenAIServer) -> Run:
+    """Evaluate, with no vector in the cache, while the provider takes no long texts."""
+    ctx.redis.flushdb()
+    provider.default = refuse_longer_than(TOO_LONG, "maximum context length is 39")
+    [run] = finish_runs(ctx, bell, "vector")
+    provider.default = vectors()
+    assert run.n_failed == 3
+    return run
+
+
+@pytest.fixture
+def lenient(open_context: Opener, provider: OpenAIServer) -> Context:
+    """Give a context that embeds with a provider, which is asked for up to eight texts at once."""
+    return open_context(embedding=embedding_of(provider))
+
+
+def test_failed_questions_are_asked_again_and_the_run_is_judged_afresh(
+    lenient: Context, bell: Bell, provider: OpenAIServer, db: Database
+) -> None:
+    [undisturbed] = finish_runs(lenient, bell, "vector")
+    run = run_with_failures(lenient, bell, provider)
+    before = tokens(db, run.id)
+
+    assert resuming.retry_failed(lenient, run.id) == run.n_failed
+    assert run_of(lenient, run.id).status == "running"
+    bell.work(lenient)
+
+    again = run_of(lenient, run.id)
+    assert (again.status, again.verdict, again.compared_to) == ("completed", "ok", undisturbed.id)
+    assert rows_of(lenient, run.id) == rows_of(lenient, undisturbed.id)
+    assert record(again) == record(undisturbed)
+    assert [after - b for after, b in zip(tokens(db, run.id), before, strict=True)] != [0] * 4
+    with pytest.raises(UsageError, match="no question of run"):
+        resuming.retry_failed(lenient, run.id)
+
+
+def test_what_still_fails_can_be_asked_again_and_again(
+    lenient: Context, bell: Bell, provider: OpenAIServer
+) -> None:
+    run = run_with_failures(lenient, bell, provider)
+    provider.default = refuse_longer_than(TOO_LONG, "maximum context length is 39")
+    for _ in range(2):
+        assert resuming.retry_failed(lenient, run.id) == 3
+        bell.work(lenient)
+        again = run_of(lenient, run.id)
+        assert (again.n_failed, again.verdict, record(again)) == (3, run.verdict, record(run))
+
+
+def test_a_run_that_others_hang_on_keeps_its_failed_questions(
+    lenient: Context, bell: Bell, provider: OpenAIServer, db: Database
+) -> None:
+    run = run_with_failures(lenient, bell, provider)
+    with lenient.database.begin() as session:
+        baselines.pin(session, runs.get(session, run.id), by="ann")
+    with pytest.raises(UsageError, match="stays as it is: it is pinned as a baseline; start a new"):
+        resuming.retry_failed(lenient, run.id)
+    with lenient.database.begin() as session:
+        baselines.unpin(session, run.id)
+    [later] = finish_runs(lenient, bell, "vector")
+    assert later.compared_to == run.id
+    with pytest.raises(UsageError, match=f"stays as it is: run {later.id} was compared with it"):
+        resuming.retry_failed(lenient, run.id)
+
+    last = run_with_failures(lenient, bell, provider)
+    change_corpus(db)
+    with pytest.raises(UsageError, match="the corpus changed since"):
+        resuming.retry_failed(lenient, last.id)
+    assert run_of(lenient, last.id).n_failed == 3
+
+
+def test_what_a_lost_message_left_of_a_resumed_run_a_sweep_does(ctx: Context, bell: Bell) -> None:
+    [undisturbed] = finish_runs(ctx, bell, "vector")
+    [run_id] = start_runs(ctx, "vector").run_ids
+    resuming.cancel(ctx, [run_id])
+    bell.take()
+    resuming.resume(ctx, run_id)
+    bell.take()
+
+    finish_by_sweeping(ctx, bell)
+
+    assert record(run_of(ctx, run_id)) == record(undisturbed)
+
+
+def test_a_notice_of_reindexing_does_not_join_a_batch_that_was_cancelled(
+    open_context: Opener, bell: Bell
+) -> None:
+    ctx = open_context(queue=QueueSettings(reindex_quiet=60))
+    request = Request(strategies=["fulltext"], trigger=Trigger.REINDEX)
+    first, joined = start(ctx, request), start(ctx, request)
+    assert (joined.batch_id, joined.joined) == (first.batch_id, True)
+
+    resuming.cancel(ctx, first.run_ids)
+
+    second = start(ctx, request)
+    assert (second.joined, second.batch_id > first.batch_id) == (False, True)
+    assert bell.messages == []
