@@ -36,6 +36,13 @@ class Context:
         configure(loaded.settings.log, secrets=loaded.secret_values(), verbosity=self.verbosity)
         return loaded
 
+    def mask(self, text: str) -> str:
+        """Return the text without passwords in URLs and, once settings are loaded, any secret."""
+        from pipeline.safe_text import Masker
+
+        loaded: LoadedSettings | None = self.__dict__.get("loaded")
+        return Masker(loaded.secret_values() if loaded else ())(text)
+
     @property
     def settings(self) -> "Settings":
         """The effective settings. Raises SettingsError."""

@@ -12,12 +12,14 @@ from db.models import Run
 from pipeline.verdict.compare import Comparison
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>#|&~$]")
+# With a word joiner behind it the @ of a mention looks the same and calls nobody.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
 _LIST_MARK = re.compile(r"^(\d*)([-+.)])")
 
 
 def plain(text: str, width: int = QUESTION_WIDTH) -> str:
     """Return a text that Markdown shows as it is, on one line of at most `width` characters."""
-    escaped = _MARKS.sub(r"\\\g<0>", shorten(text, width))
+    escaped = _MARKS.sub(r"\\\g<0>", _MENTION.sub("@\u2060", shorten(text, width)))
     return _LIST_MARK.sub(r"\1\\\2", escaped)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from db.models import Run
+from db.models import Batch, Run
+from pipeline.embedding.pricing import dollars
 from pipeline.types import Verdict
 
 SPOKE = {
@@ -32,6 +33,13 @@ def run_notes(run: Run) -> Iterator[Note]:
     yield from map(Note, exact_notes(run))
     yield from map(Note, _compared(run))
     yield from map(Note, fact_notes(run))
+
+
+def cost_notes(batch: Batch) -> Iterator[Note]:
+    """Yield what the vectors of a run's batch cost, where they were not free."""
+    if batch.spent:
+        cap = "" if batch.max_cost is None else f" of at most {dollars(batch.max_cost)}"
+        yield Note(f"embedding cost {dollars(batch.spent)}{cap}, for all runs of batch {batch.id}")
 
 
 def _counts(run: Run) -> str:

@@ -44,6 +44,10 @@ _ESCAPED_IN_JSON = re.compile(f"[{CONTROLS}]")
 
 
 class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """Print as rich does; a plain string loses its control characters first."""
+        super().print(*(clean(o) if isinstance(o, str) else o for o in objects), **options)
+
     def on_broken_pipe(self) -> None:
         # rich would exit with 1, which is our "regressed"; cli.main knows the right way out.
         raise BrokenPipeError

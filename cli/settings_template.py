@@ -19,7 +19,8 @@ HEAD = """\
 # Settings of recallwatch. A line as "# key = value" shows a default (or, for what has none, an
 # example): take the "# " away to set it. Environment variables override this file: DATABASE_URL,
 # CORPUS_URL, REDIS_URL, and RECALLWATCH_<SECTION>__<KEY>, as RECALLWATCH_EVAL__K=10.
-# OPENAI_API_KEY, ANTHROPIC_API_KEY and SLACK_WEBHOOK_URL are read from the environment only.
+# OPENAI_API_KEY, ANTHROPIC_API_KEY and SLACK_WEBHOOK_URL are read from the environment only. Each
+# of the six may also be given as <NAME>_FILE, a file that holds the value.
 """
 
 VARIANT = """\

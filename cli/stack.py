@@ -19,7 +19,7 @@ from cli.embedded.locks import FileLock
 from cli.embedded.stack import Stack
 from cli.embedded.status import ProcessState, StackState, inspect
 from cli.lazy import examples
-from cli.output import Column, print_json, table
+from cli.output import Column, clean, print_json, table
 from cli.servers import open_servers
 from pipeline.errors import TransientError, UsageError
 from pipeline.schedules import upcoming
@@ -115,7 +115,7 @@ def _follow(stack: Stack, beat: "subprocess.Popen[bytes]", log_file: Path) -> No
 
 def _show_new(log: IO[str]) -> None:
     while line := log.readline():
-        click.echo(line, nl=False, err=True)
+        click.echo(clean(line), nl=False, err=True)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -88,7 +88,7 @@ def _formatter(*, console: bool, secrets: Iterable[str]) -> logging.Formatter:
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             _clean_values,
-            *(_console_renderer() if console else [structlog.processors.JSONRenderer()]),
+            *([_one_line, *_console_renderer()] if console else [_JSON]),
             mask,
         ],
     )
@@ -98,6 +98,21 @@ def _console_renderer() -> list[Processor]:
     # The traceback is text already: structlog's own prints the local variables, secrets and all.
     colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     return [structlog.dev.ConsoleRenderer(colors=colors)]
+
+
+_JSON = structlog.processors.JSONRenderer()
+
+_OF_SEVERAL_LINES = frozenset({"exception", "stack"})
+
+
+def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Keep a stranger's text from looking like another event; JSON escapes line feeds by itself."""
+    return {
+        name: " ".join(value.splitlines())
+        if isinstance(value, str) and name not in _OF_SEVERAL_LINES
+        else value
+        for name, value in event.items()
+    }
 
 
 def _clean_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -8,23 +8,24 @@ Types are strict: `k = "5"` and `k = true` are wrong, not 5 and 1.
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline.alerts.settings import AlertSettings
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.schedules import WEEKLY, Schedule
+from pipeline.server_urls import passwords
 from pipeline.settings_types import (
     MAX_K,
     Folder,
-    HttpUrl,
     Identifier,
     PostgresUrl,
     RedisUrl,
     Section,
     Share,
     StrategyName,
+    Visible,
     WebhookUrl,
 )
 from pipeline.types import Level
@@ -43,7 +44,7 @@ ENVIRONMENT_ONLY = ("openai_api_key", "anthropic_api_key", "slack_webhook_url")
 class CorpusSettings(Section):
     """Where the chunks live. The defaults describe the table that `corpus load` writes."""
 
-    table: str = Field(MANAGED_TABLE, description="chunks table, as schema.table or table")
+    table: Visible = Field(MANAGED_TABLE, description="chunks table, as schema.table or table")
     document_id: Identifier = Field("document_id", description="column: document id")
     chunk_index: Identifier = Field(
         "chunk_index", description="column: number of the chunk in its document"
@@ -55,7 +56,7 @@ class CorpusSettings(Section):
     text_search: Identifier | None = Field(
         None, description="column: tsvector; without it texts are parsed at each search (slow)"
     )
-    text_config: str | None = Field(
+    text_config: Visible | None = Field(
         None,
         description="text search configuration for questions without a language; "
         "unset: the one most chunks have, else simple",
@@ -79,46 +80,6 @@ class CorpusSettings(Section):
     def is_managed(self) -> bool:
         """True when the table is the one that `recallwatch corpus load` writes."""
         return self.table == MANAGED_TABLE
-
-
-class EmbeddingSettings(Section):
-    """How questions (and loaded chunks) become vectors."""
-
-    provider: Literal["local", "openai"] = Field(
-        "local", description="local: a small model in this process; openai: any compatible API"
-    )
-    model: str = Field("", description="openai: model name; local: leave unset")
-    dimensions: int | None = Field(
-        None,
-        ge=1,
-        le=16000,
-        description="vector length to ask for; unset: the model's own",
-        examples=[256],
-    )
-    base_url: HttpUrl | None = Field(
-        None,
-        description="openai: another server of the same API",
-        examples=["http://localhost:8080/v1"],
-    )
-    max_inputs: int = Field(2048, ge=1, le=2048, description="texts a request, at most")
-    max_tokens: int = Field(300_000, ge=1, le=300_000, description="tokens a request, at most")
-    concurrency: int = Field(4, ge=1, le=64, description="requests under way at once")
-    timeout: float = Field(30.0, gt=0, le=120, description="seconds a request may take")
-    attempts: int = Field(5, ge=1, le=10, description="tries a request, the first included")
-    max_wait: float = Field(
-        20.0, ge=0, le=120, description="longest Retry-After, in seconds, waited for inside a task"
-    )
-    cache_days: int = Field(
-        30, ge=0, le=3650, description="days a vector stays cached; 0: for ever"
-    )
-
-    @model_validator(mode="after")
-    def _name_the_model(self) -> Self:
-        if self.provider == "openai" and not self.model:
-            raise ValueError('model is required with provider "openai", as text-embedding-3-small')
-        if self.provider == "local" and self.model:
-            raise ValueError('model must be unset with provider "local": it has one model')
-        return self
 
 
 class VectorStrategy(Section):
@@ -198,7 +159,7 @@ def _with_kind(name: str, table: Any) -> Any:  # noqa: ANN401 - not validated ye
 class EvalSettings(Section):
     """What `recallwatch eval` does unless its options say otherwise."""
 
-    set: str = Field("default", min_length=1, max_length=100, description="golden set")
+    set: Visible = Field("default", min_length=1, max_length=100, description="golden set")
     strategies: list[str] = Field(
         ["vector", "fulltext", "hybrid"], min_length=1, description="strategies to evaluate"
     )
@@ -280,6 +241,9 @@ class Settings(BaseSettings):
         description="Redis or Valkey for queue and cache; unset: the embedded one",
         examples=["redis://localhost:6379/0"],
     )
+    allow_no_password: bool = Field(
+        default=False, description="true: servers on other machines may go without a password"
+    )
     openai_api_key: SecretStr | None = Field(None, description="only from the environment")
     anthropic_api_key: SecretStr | None = Field(None, description="only from the environment")
     slack_webhook_url: WebhookUrl | None = Field(None, description="only from the environment")
@@ -320,9 +284,8 @@ class Settings(BaseSettings):
         given = {name: getattr(self, name) for name in type(self).model_fields}
         texts = {n: v.get_secret_value() for n, v in given.items() if isinstance(v, SecretStr)}
         secrets = [texts[name] for name in ENVIRONMENT_ONLY if name in texts]
-        passwords = [urlsplit(text).password or "" for text in texts.values()]
-        both = {p for raw in passwords for p in (raw, unquote(raw)) if len(p) >= SHORTEST_SECRET}
-        return secrets + sorted(both)
+        in_urls = {p for text in texts.values() for p in passwords(text)}
+        return secrets + sorted(each for each in in_urls if len(each) >= SHORTEST_SECRET)
 
     @model_validator(mode="before")
     @classmethod
@@ -362,6 +325,16 @@ class Settings(BaseSettings):
                     raise ValueError(
                         f"{place}.strategies: no strategy {name!r}; there are {there_are}"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _check_times(self) -> Self:
+        timeout, lease = self.embedding.timeout, self.queue.lease
+        if self.embedding.provider != "local" and timeout >= lease:
+            raise ValueError(
+                f"embedding.timeout ({timeout:g} s) must be below queue.lease ({lease} s):"
+                " a request that hangs would outlast the worker's hold on its shard"
+            )
         return self
 
     @model_validator(mode="after")

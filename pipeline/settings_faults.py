@@ -118,4 +118,6 @@ def _quoted(value: Any) -> str:  # noqa: ANN401 - whatever the user wrote
         text = json.dumps(value, ensure_ascii=True)
     except TypeError:
         text = str(value)
+    except (ValueError, RecursionError):
+        return "one beyond measure"
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."

@@ -14,9 +14,16 @@ from pydantic import ValidationError
 
 from pipeline.alerts.settings import secret_values
 from pipeline.errors import SettingsError
+from pipeline.server_urls import unprotected_host
 from pipeline.settings import ENVIRONMENT_ONLY, Settings
 from pipeline.settings_faults import explain, unknown_key
-from pipeline.settings_sources import Environment, find_file, flatten, read_file
+from pipeline.settings_sources import (
+    BEYOND_READING,
+    Environment,
+    find_file,
+    flatten,
+    read_file,
+)
 
 DEFAULT = "default"
 
@@ -51,6 +58,13 @@ def load_settings(path: Path | None = None) -> LoadedSettings:
     """
     file = find_file(path)
     label = _label(file) if file else ""
+    try:
+        return _load(file, label)
+    except RecursionError as error:
+        raise SettingsError(f"settings: {BEYOND_READING}") from error
+
+
+def _load(file: Path | None, label: str) -> LoadedSettings:
     in_file = read_file(file, label) if file else {}
     environment = Environment()
     in_environment = environment()
@@ -59,6 +73,7 @@ def load_settings(path: Path | None = None) -> LoadedSettings:
     known = {key: value for key, value in in_file.items() if key in IN_FILE}
     settings = _validate(_merge(known, in_environment), origins, label, faults)
     root = file.parent if file else Path.cwd()
+    _check_protection(settings, origins)
     settings = settings.model_copy(update={"state_dir": root / settings.state_dir})
     defaults = dict.fromkeys(flatten(settings.model_dump()), DEFAULT)
     return LoadedSettings(settings, defaults | origins, file, root)
@@ -121,6 +136,24 @@ def _validate(
     if faults:
         raise SettingsError("\n".join(faults))
     return settings
+
+
+def _check_protection(settings: Settings, origins: Mapping[str, str]) -> None:
+    """Raise SettingsError with a line for each server elsewhere that is reached without password.
+
+    Whoever reaches such a broker can start tasks and read questions, and such a database has all.
+    """
+    if settings.allow_no_password:
+        return
+    urls = {name: getattr(settings, name) for name in ("database_url", "corpus_url", "redis_url")}
+    faults = [
+        f"{origins[name]}: {name}: holds no password, and {host} is not this machine: add one,"
+        " or set allow_no_password = true (RECALLWATCH_ALLOW_NO_PASSWORD=true)"
+        for name, url in urls.items()
+        if url and (host := unprotected_host(url.get_secret_value(), os.environ))
+    ]
+    if faults:
+        raise SettingsError("\n".join(faults))
 
 
 def _source_of(key: str, origins: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
 from pipeline.errors import SettingsError
+from pipeline.secret_files import SUFFIX, secret
 from pipeline.settings import Settings
 from pipeline.settings_schema import dotted_keys
 
@@ -31,6 +32,13 @@ WELL_KNOWN = (
 )
 """Read without the prefix as well: other tools use the same names. With the prefix wins."""
 
+ROOT = 0
+
+MAX_FILE_BYTES = 2**20
+
+BEYOND_READING = "nested too deeply, or a number with too many digits: write it shorter"
+"""What is said where Python's own readers give up."""
+
 NOT_SETTINGS = (CONFIG_VARIABLE, "RECALLWATCH_DEBUG")
 """Variables of the command line that begin with the prefix."""
 
@@ -39,21 +47,47 @@ def find_file(path: Path | None) -> Path | None:
     """Return the settings file: the one named, or in RECALLWATCH_CONFIG, or the nearest.
 
     The nearest recallwatch.toml is looked for in this folder and those above it, up to the home
-    folder or the root. Raises SettingsError where a file that was named is not there.
+    folder or the root. Raises SettingsError where a file that was named is not there, and where
+    the nearest is a stranger's: it says to which server questions and keys go.
     """
     named = path or (Path(os.environ[CONFIG_VARIABLE]) if _given(CONFIG_VARIABLE) else None)
     if named is None:
-        return next((f / FILE_NAME for f in _upward(Path.cwd()) if (f / FILE_NAME).is_file()), None)
-    if not named.exists():
+        return _nearest(Path.cwd())
+    if not _exists(named):
         by = "--config" if path else f"environment {CONFIG_VARIABLE}"
         raise SettingsError(f"{named}: no such file (named by {by}); `recallwatch init` writes one")
     return named.absolute()
 
 
+def _nearest(here: Path) -> Path | None:
+    found = next((f / FILE_NAME for f in _upward(here) if (f / FILE_NAME).is_file()), None)
+    if found is not None and _owner(found) not in {os.geteuid(), ROOT, _owner(here)}:
+        raise SettingsError(
+            f"{found}: belongs to another user, as this folder does not: name it with --config if"
+            " you trust it"
+        )
+    return found
+
+
+def _owner(path: Path) -> int:
+    return path.stat().st_uid
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:  # a name too long for any file
+        return False
+
+
 def read_file(file: Path, label: str) -> dict[str, Any]:
     """Return the tables of a TOML file. Raises SettingsError that names the line."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        with file.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise SettingsError(f"{label}: larger than {MAX_FILE_BYTES:,} bytes: no settings file")
+        return tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"{label}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -61,30 +95,44 @@ def read_file(file: Path, label: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         reason, where = _split_position(str(error))
         raise SettingsError(f"{label}: {where}: {reason}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{label}: {BEYOND_READING}") from error
 
 
 class Environment(EnvSettingsSource):
     """RECALLWATCH_<SECTION>__<KEY> and the well-known names; empty counts as unset.
 
-    A list is JSON or separated by commas, a table is JSON.
+    A list is JSON or separated by commas, a table is JSON. `<NAME>_FILE`, of a well-known name,
+    names a file that holds the value. Raises SettingsError where that cannot be read.
     """
 
     def __init__(self) -> None:
         super().__init__(Settings, env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
-        self.names = {_key(name): name for name in _prefixed()}
-        known = {_key(PREFIX + name): name for name in WELL_KNOWN if _given(name)}
-        self.names = known | self.names
+        found = {name: secret(name, os.environ) for name in WELL_KNOWN}
+        known = {name: value for name, value in found.items() if value is not None}
+        prefixed = {name: os.environ[name].strip() for name in _prefixed()}
+        self.names = {_key(PREFIX + name): _given_by(name) for name in known}
+        self.names |= {_key(name): name for name in prefixed}
+        values = {_key(PREFIX + name): value for name, value in known.items()}
+        values |= {_key(name): value for name, value in prefixed.items()}
         self.env_vars = {
-            (PREFIX + key.replace(".", DELIMITER)).lower(): os.environ[name].strip()
-            for key, name in self.names.items()
+            (PREFIX + key.replace(".", DELIMITER)).lower(): value for key, value in values.items()
         }
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the values as a tree of tables; raises SettingsError for what none can read."""
+        try:
+            return super().__call__()
+        except (ValueError, RecursionError) as error:
+            longest = max(self.names.values(), key=lambda n: len(n) + len(os.environ.get(n, "")))
+            raise SettingsError(f"environment {longest[:100]}: {BEYOND_READING}") from error
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: str) -> Any:  # noqa: ANN401 - pydantic-settings' signature
         """Decode a list or table; what cannot be is left as it is, for validation to name."""
         if value.startswith(("[", "{")):
             try:
                 return super().decode_complex_value(field_name, field, value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return value
         annotation: Any = field.annotation if field else None
         if get_origin(annotation) is not list:
@@ -110,6 +158,11 @@ def _convert(text: str, item: TypeAdapter[Any]) -> Any:  # noqa: ANN401 - the li
 
 def _given(name: str) -> bool:
     return bool(os.environ.get(name, "").strip())
+
+
+def _given_by(name: str) -> str:
+    """Return the variable that gives a well-known one its value: itself, or that of its file."""
+    return name if _given(name) else name + SUFFIX
 
 
 def _prefixed() -> Iterator[str]:

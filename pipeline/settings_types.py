@@ -2,8 +2,11 @@
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from pipeline.server_urls import check_readable
 
 MAX_K = 1000
 
@@ -31,11 +34,13 @@ def _check_postgres_url(url: SecretStr) -> SecretStr:
     """Take the spellings that other tools use; hand on the one that libpq documents."""
     text = url.get_secret_value().strip()
     rest = _check_scheme(text, "postgresql", "postgres", "postgresql+psycopg")
+    check_readable(f"postgresql://{rest}")
     return SecretStr(f"postgresql://{rest}")
 
 
 def _check_redis_url(url: SecretStr) -> SecretStr:
     _check_scheme(url.get_secret_value(), "redis", "rediss", "unix")
+    check_readable(url.get_secret_value())
     return url
 
 
@@ -45,11 +50,25 @@ def _check_secret_http_url(url: SecretStr) -> SecretStr:
 
 
 def _check_http_url(url: str) -> str:
+    """Refuse what could hold a secret: files get committed, and every run's record has the URL."""
     _check_scheme(url, "https", "http")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError("is not a URL") from None
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must end with its path and hold no user, password or query: it is stored")
     return url
 
 
+def _check_visible(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("holds a character that cannot be seen: take it out")
+    return name
+
+
 def _check_folder(path: Path) -> Path:
+    _check_visible(str(path))
     if path == Path():
         raise ValueError("must be a folder of its own, as .recallwatch")
     try:
@@ -59,7 +78,8 @@ def _check_folder(path: Path) -> Path:
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Identifier = Annotated[str, Field(min_length=1, max_length=63)]
+Visible = Annotated[str, AfterValidator(_check_visible)]
+Identifier = Annotated[Visible, Field(min_length=1, max_length=63)]
 StrategyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_check_postgres_url)]
 RedisUrl = Annotated[SecretStr, AfterValidator(_check_redis_url)]

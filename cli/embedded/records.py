@@ -43,9 +43,12 @@ def read(path: Path) -> list[Record]:
 
 
 def write(path: Path, records: Iterable[Record]) -> None:
-    """Write the file anew, whole or not at all."""
+    """Write the file anew, whole or not at all; it is for this user alone."""
     draft = path.with_suffix(".new")
-    draft.write_text(json.dumps([asdict(record) for record in records], indent=1))
+    draft.unlink(missing_ok=True)
+    content = json.dumps([asdict(record) for record in records], indent=1)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
     draft.replace(path)
 
 

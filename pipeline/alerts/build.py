@@ -1,6 +1,7 @@
 """From settings to channels, and from an alert to the channels that get it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -19,6 +20,7 @@ from pipeline.alerts.settings import (
 from pipeline.alerts.slack import SlackChannel
 from pipeline.alerts.webhook import WebhookChannel
 from pipeline.errors import SettingsError
+from pipeline.secret_files import secret
 
 Environment = Mapping[str, str]
 
@@ -41,19 +43,42 @@ def _wants(channel: ChannelSettings, alert: Alert) -> bool:
     )
 
 
-def build_channel(name: str, settings: ChannelSettings, environment: Environment) -> Channel:
+def build_channel(
+    name: str,
+    settings: ChannelSettings,
+    environment: Environment,
+    allow_hosts: Collection[str] = (),
+) -> Channel:
     """Return the channel `alerts.channels.<name>`, its secrets taken from the environment.
 
-    Opens no connection. Raises SettingsError when a variable is not set or its value cannot be
-    used; the message names the channel and the variable, never the value.
+    `allow_hosts`: the only hosts it may reach; none: any. Opens no connection. Raises SettingsError
+    when a variable is not set, or its value or host cannot be used; the message names the channel
+    and the variable, never the value.
     """
+    channel: SlackChannel | WebhookChannel | EmailChannel
     match settings:
         case SlackSettings():
-            return _slack(name, settings, environment)
+            channel = _slack(name, settings, environment)
         case WebhookSettings():
-            return _webhook(name, settings, environment)
+            channel = _webhook(name, settings, environment)
         case EmailSettings():
-            return _email(name, settings, environment)
+            channel = _email(name, settings, environment)
+    _check_host(channel, allow_hosts)
+    return channel
+
+
+def _check_host(
+    channel: SlackChannel | WebhookChannel | EmailChannel, allow_hosts: Collection[str]
+) -> None:
+    if isinstance(channel, EmailChannel):
+        host = channel.mailbox.host
+    else:
+        host = urlsplit(channel.url.get_secret_value()).hostname or ""
+    if allow_hosts and host.lower() not in map(str.lower, allow_hosts):
+        raise SettingsError(
+            f"alerts.channels.{channel.name}: {host} is not among [alerts] allow_hosts: add it,"
+            " or give the channel another address"
+        )
 
 
 def _slack(name: str, settings: SlackSettings, environment: Environment) -> SlackChannel:
@@ -94,8 +119,11 @@ def _password(name: str, variable: str | None, environment: Environment) -> Secr
 
 
 def _secret(name: str, variable: str, environment: Environment) -> SecretStr:
-    value = environment.get(variable, "").strip()
-    if not value:
+    try:
+        value = secret(variable, environment)
+    except SettingsError as error:
+        raise SettingsError(f"alerts.channels.{name}: {error}") from None
+    if value is None:
         raise SettingsError(
             f"{_place(name, variable)} is not set: export it, or remove the channel"
         )

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.alerts.address import is_loopback
 from pipeline.alerts.message import Severity
+from pipeline.errors import SettingsError
+from pipeline.secret_files import secret
 from pipeline.settings_types import Section, Share
 from pipeline.types import AlertKind
 
@@ -192,6 +194,11 @@ class AlertSettings(Section):
     channels: dict[ChannelName, ChannelSettings] = Field(
         {}, description="named ways to tell people: slack, webhook or email"
     )
+    allow_hosts: list[Host] = Field(
+        [],
+        description="the only hosts that channels may reach, exact names; []: any",
+        examples=[["hooks.slack.com"]],
+    )
     run_url: Annotated[str, AfterValidator(_check_run_url)] | None = Field(
         None,
         description="page of a run, with {run} for its number: alerts link to it; unset: no link",
@@ -225,4 +232,11 @@ def secret_values(
         for field in ("url_env", "secret_env", "password_env")
         if (variable := getattr(settings, field, None)) is not None
     ]
-    return [environment[variable] for variable in names if environment.get(variable)]
+    return [value for name in names if (value := _known(name, environment))]
+
+
+def _known(variable: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        return secret(variable, environment)
+    except SettingsError:  # told where the channel is built
+        return None

@@ -29,6 +29,13 @@ MAX_ID_BYTES = 2000
 """An entry of a PostgreSQL index holds 2,704 bytes at most, document id and index together."""
 
 
+MAX_CONTENT_BYTES = 2**20
+"""More is a document, not a chunk; PostgreSQL's tsvector ends there too."""
+
+MAX_DIMENSIONS = 16_000
+"""pgvector's limit of a `vector`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """One chunk to load. `embedding`: shape (dimensions,), where the file brings a vector."""
@@ -68,6 +75,12 @@ def _indexable(text: str) -> str:
     return text
 
 
+def _short_enough(text: str) -> str:
+    if (size := len(text.encode())) > MAX_CONTENT_BYTES:
+        raise ValueError(f"is {size:,} bytes long; at most {MAX_CONTENT_BYTES:,} are allowed")
+    return text
+
+
 _Text = Annotated[str, AfterValidator(_storable)]
 _Id = Annotated[_Text, BeforeValidator(_number_as_text), AfterValidator(_indexable)]
 _Label = Annotated[
@@ -83,7 +96,7 @@ class _Record(BaseModel):
 
     document_id: _Id
     chunk_index: int = Field(ge=0, le=MAX_CHUNK_INDEX)
-    content: _Text
+    content: Annotated[_Text, AfterValidator(_short_enough)]
     tenant: _Label = None
     language: _Label = None
     embedding: list[_Number] | None = Field(
@@ -133,6 +146,8 @@ def _parse(line: str, dimensions: int | None) -> Chunk:
 
 def _vector(numbers: list[float], dimensions: int | None) -> NDArray[np.float32]:
     """Return the vector as pgvector will hold it, or raise ValueError where it has no direction."""
+    if len(numbers) > MAX_DIMENSIONS:
+        raise ValueError(f"embedding has {len(numbers):,} dimensions; {MAX_DIMENSIONS:,} at most")
     if dimensions is not None and len(numbers) != dimensions:
         raise ValueError(f"embedding has {len(numbers)} dimensions, expected {dimensions}")
     with np.errstate(over="ignore"):

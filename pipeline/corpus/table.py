@@ -91,6 +91,7 @@ def describe(conn: psycopg.Connection[Any], settings: CorpusSettings) -> CorpusT
                 f"table {where} has no column {column!r}, which [corpus] {role} names; "
                 f"its columns: {', '.join(found)}"
             )
+    _refuse_placeholders(where, configured.values())
     by_role = {role: found[column] for role, column in configured.items()}
     _check_types(conn, by_role, where)
     table = CorpusTable(
@@ -147,6 +148,16 @@ def _columns(conn: psycopg.Connection[Any], schema: str, name: str) -> Iterable[
     return [_Column(*row) for row in rows]
 
 
+def _refuse_placeholders(where: str, columns: Iterable[str]) -> None:
+    """Refuse names in which psycopg would look for a parameter's place, quoted or not."""
+    for name in (where, *columns):
+        if "%" in name:
+            raise CorpusError(
+                f"the name {name!r} holds a %, which cannot be searched: name a view in [corpus]"
+                " table that calls it otherwise"
+            )
+
+
 def _check_types(
     conn: psycopg.Connection[Any], by_role: Mapping[Role, _Column], where: str
 ) -> None:
@@ -169,11 +180,12 @@ def _check_types(
 def _check_extension(conn: psycopg.Connection[Any]) -> None:
     """Raise CorpusError where `vector` is not a type that statements can name."""
     row = conn.execute(
-        """SELECT to_regtype('vector') IS NOT NULL, n.nspname FROM (SELECT) AS one
+        """SELECT to_regtype('vector') IS NOT NULL, n.nspname,
+               has_schema_privilege(n.oid, 'USAGE'), current_user FROM (SELECT) AS one
            LEFT JOIN pg_extension e ON e.extname = 'vector'
            LEFT JOIN pg_namespace n ON n.oid = e.extnamespace"""
     ).fetchone()
-    known, schema = row or (False, None)
+    known, schema, usable, role = row or (False, None, False, "")
     if known:
         return
     database = conn.info.dbname
@@ -181,6 +193,13 @@ def _check_extension(conn: psycopg.Connection[Any]) -> None:
         raise CorpusError(
             f"pgvector is not installed in database {database}; "
             f"run `CREATE EXTENSION vector` there as an owner of the database"
+        )
+    if not usable:
+        grant = sql.SQL("GRANT USAGE ON SCHEMA {} TO {}")
+        names = (sql.Identifier(schema), sql.Identifier(role))
+        raise CorpusError(
+            f"pgvector is in schema {schema} of database {database}, which role {role} may not "
+            f"use; run `{grant.format(*names).as_string(conn)}` as the schema's owner"
         )
     raise CorpusError(
         f"pgvector is in schema {schema} of database {database}, which is not on the search path; "

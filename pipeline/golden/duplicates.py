@@ -15,6 +15,9 @@ from pipeline.golden.fingerprint import content_hash, item_hash
 from pipeline.text import normalised, quoted
 from pipeline.types import Question
 
+MAX_QUESTIONS = 5_000_000
+"""Questions of one golden set, and so of one run."""
+
 _EXAMPLES = 5
 _DIGEST_BYTES = 16
 
@@ -57,7 +60,8 @@ class ImportPlan:
     def __iter__(self) -> Iterator[Question]:
         """Yield the questions to import, in order, holding digests of those that went by.
 
-        Raises InputError when an external_id comes back with anything changed.
+        Raises InputError when an external_id comes back with anything changed, and for more than
+        MAX_QUESTIONS.
         """
         first_lines: dict[bytes, tuple[int, bytes]] = {}
         first_texts: dict[bytes, int] = {}
@@ -70,6 +74,7 @@ class ImportPlan:
             if question.external_id is None:
                 self._note_text(question, line, first_texts)
             self.kept += 1
+            check_size(self.kept, str(self.path))
             yield question
 
     def warnings(self) -> list[str]:
@@ -104,6 +109,12 @@ class ImportPlan:
         earlier = first_texts.setdefault(text, line)
         if earlier != line:
             self.same_text.add(line, earlier)
+
+
+def check_size(questions: int, what: str) -> None:
+    """Raise InputError for more questions than one golden set may have."""
+    if questions > MAX_QUESTIONS:
+        raise InputError(f"{what}: holds more than {MAX_QUESTIONS:,} questions: split it")
 
 
 def plan_import(path: Path, numbered_questions: Iterable[tuple[int, Question]]) -> ImportPlan:

@@ -7,6 +7,9 @@ from pipeline.errors import InputError
 from pipeline.text import described, indexable, is_blank, quoted
 from pipeline.types import Kind, split_key
 
+MAX_KEYS = 10_000
+"""Keys that one question may expect."""
+
 _LARGEST_GRADE = 2**31 - 1
 # As `make_key` writes it, so "07" could never match; 18 digits fit PostgreSQL's bigint.
 _CHUNK_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -17,8 +20,11 @@ def judgments_from(expected: object) -> dict[str, int]:
     """Return key -> grade from a JSON object, or from a list of keys, each of grade 1.
 
     A grade of 0 or below says: judged, not relevant. Raises InputError, without a place, for
-    another type, a key that is not document_id:chunk_index, or a grade that is not an integer.
+    another type, more than MAX_KEYS keys, a key that is not document_id:chunk_index, or a grade
+    that is not an integer.
     """
+    if isinstance(expected, list | dict) and len(expected) > MAX_KEYS:
+        raise InputError(f"expected holds {len(expected):,} keys; at most {MAX_KEYS:,} are allowed")
     if isinstance(expected, list):
         return _all_of_grade_one(expected)
     if isinstance(expected, dict):

@@ -11,7 +11,7 @@ from cli.embedded.stack import Servers
 from tests.acceptance import guides
 from tests.acceptance.command import Project, Record
 from tests.acceptance.conftest import fresh_database, standing_project
-from tests.loopback.openai_server import OpenAIServer, Reply, refuse, vectors
+from tests.loopback.openai_server import OpenAIServer, Reply, refuse, tokens_of, vectors
 
 KEY = "sk-canary-4711"
 
@@ -157,6 +157,29 @@ def test_a_model_that_changed_its_dimensions_is_not_scored(
     with answering(provider, vectors(dimensions=5)):
         (vector,) = embedding_elsewhere.evaluate("vector", options=["--set", "new"], code=3)
     assert_unmeasured(vector, "5 dimensions", "8")
+
+
+def test_what_it_may_cost_is_told_before_and_what_it_cost_after(
+    embedding_elsewhere: Project,
+) -> None:
+    asked = "How dear is the kettle today, in all?"
+    file = embedding_elsewhere.write("dear.jsonl", [
+        {"question": asked, "expected": {"kettle:0": 1}}
+    ])  # fmt: skip
+    embedding_elsewhere.run("golden", "import", file, "--set", "dear")
+    command = ("eval", "--set", "dear", "--strategy", "vector", "--max-cost")
+    price = {"RECALLWATCH_EMBEDDING__PRICE": "1000"}  # a tenth of a cent for a token
+    estimate = f"estimated cost: at most ${len(asked) / 1000} for 1 new question"
+
+    complaint = embedding_elsewhere.fails(*command, 0.03, **price)
+    evaluated = embedding_elsewhere.run(*command, 0.04, **price)
+
+    assert complaint.startswith(f"{estimate}, which is above the cap of $0.03")
+    assert estimate in evaluated.err.splitlines()
+    cost = f"embedding cost ${tokens_of([asked]) / 1000:.2f} of at most $0.04"
+    assert cost in evaluated.out
+    unknown = embedding_elsewhere.fails(*command, 0.04)
+    assert "set [embedding] price" in unknown
 
 
 START_BATCH = """

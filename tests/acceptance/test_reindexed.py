@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any, LiteralString
 
 import pytest
 
 from cli.embedded.stack import Servers
 from tests.acceptance import guides
-from tests.acceptance.command import Project, wait_until
+from tests.acceptance.command import Project, rows, wait_until
 from tests.acceptance.conftest import standing_project
 
 OTHER_APP = """
@@ -17,6 +18,12 @@ app = Celery("ingest", broker=sys.argv[1])
 for _ in range(3):
     app.send_task("recallwatch.reindexed", kwargs=dict(documents=["kettle"],
                   strategies=["fulltext"], requested_by="ingest"), queue="default")
+"""
+
+
+NOTICED = """
+SELECT FROM recallwatch.run JOIN recallwatch.batch ON batch.id = batch_id
+WHERE requested_by = 'ingest'
 """
 
 
@@ -59,20 +66,20 @@ def test_a_call_that_does_not_wait_says_the_keys_state_and_when_it_starts(guided
 
 def test_another_celery_app_sends_notices_that_start_one_batch(guided: Project) -> None:
     before = {run["id"] for run in guided.json_rows("runs", "list")}
-    url = guided.json("status")["servers"]["redis_url"]
-    path, _, _ = url.removeprefix("unix://").partition("?")
+    servers = guided.servers()
+    path, _, _ = servers["REDIS_URL"].removeprefix("unix://").partition("?")
+
+    def found(query: LiteralString) -> list[tuple[Any, ...]]:
+        return rows(servers["DATABASE_URL"], query)
+
     with guided.worker():
         app = guided.start_program("-c", OTHER_APP, f"redis+socket://{path}?virtual_host=0")
         assert app.finish().code == 0
-
-        def new() -> list[dict[str, object]]:
-            found = guided.json_rows("runs", "list")
-            return [run for run in found if run["requested_by"] == "ingest"]
-
-        wait_until(new)
+        wait_until(lambda: found(f"{NOTICED} AND quiet_until < clock_timestamp()"))
         # No beat runs here: the command's own sweep lets the batch go.
-        wait_until(lambda: guided.evaluate("vector") and new()[0]["verdict"])
-    [run] = new()
+        guided.evaluate("vector")
+        wait_until(lambda: found(f"{NOTICED} AND verdict IS NOT NULL"))
+    [run] = [run for run in guided.json_rows("runs", "list") if run["requested_by"] == "ingest"]
     assert run["id"] not in before
     assert (run["trigger"], run["strategy"]) == ("reindex", "fulltext")
 

@@ -144,3 +144,14 @@ def test_configuring_twice_writes_each_line_once(capsys: pytest.CaptureFixture[s
     configure(LogSettings())
     structlog.get_logger().warning("once")
     assert len(lines(capsys)) == 1
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_strangers_text_cannot_look_like_another_event(
+    capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    configure(LogSettings.model_validate({"format": form}))
+    forged = "x\n2026-01-01T00:00:00Z [warning] all_is_well\r\nanother\u2028one\x85more"
+    structlog.get_logger().warning("failed", reason=forged, nested=[forged])
+    logging.getLogger("other").warning(forged)
+    assert len(capsys.readouterr().err.splitlines()) == 2

@@ -2,12 +2,18 @@
 
 import json
 import unicodedata
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.safe_text import MASK, Masker, clean, mask_passwords
+
+
+def urlencoded_in_json(text: str) -> str:
+    return json.dumps({"url": quote(text, safe="")})[9:-2]
 
 
 @given(st.text(alphabet=st.characters(), max_size=40))
@@ -76,3 +82,15 @@ def test_an_empty_secret_masks_nothing() -> None:
 def test_masking_takes_no_longer_a_letter_in_a_long_text() -> None:
     """Counted in steps of the pattern, not in seconds: a quadratic one never ends here."""
     assert mask_passwords("a" * 2_000_000).count("a") == 2_000_000
+
+
+@pytest.mark.parametrize("write", [str, quote, quote_plus, repr, json.dumps, urlencoded_in_json])
+def test_a_known_secret_is_masked_however_a_text_writes_it(write: Callable[[str], str]) -> None:
+    secret = "p/w@\"a\\s's:é"
+    written = write(secret)
+    assert MASK in Masker([secret])(f"refused {written}.")
+    assert written.strip("\"'") not in Masker([secret])(f"refused {written}.")
+
+
+def test_the_password_of_a_clients_key_is_masked() -> None:
+    assert mask_passwords("postgresql://h/d?sslpassword=pw") == ("postgresql://h/d?sslpassword=***")

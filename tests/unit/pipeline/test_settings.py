@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.settings import CorpusSettings, EvalSettings, HybridStrategy, Settings
 
 
@@ -81,3 +82,38 @@ def test_settings_without_secrets_have_none() -> None:
 def test_rules_for_a_strategy_that_is_not_there_are_refused() -> None:
     with pytest.raises(ValidationError, match=r"gate\.strategies: no strategy 'vecter'"):
         made(gate={"strategies": {"vecter": {"max_drop": 0.1}}})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:canary@h/v1",
+        "https://canary@h/v1",
+        "https://h/v1?key=canary",
+        "https://h/v1#canary",
+        "https://[canary/v1",
+    ],
+)
+def test_an_embedding_servers_url_holds_no_secret_as_every_run_stores_it(url: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        EmbeddingSettings(base_url=url)
+    (fault,) = caught.value.errors()
+    assert "canary" not in fault["msg"]
+
+
+@pytest.mark.parametrize(
+    "field", ["table", "document_id", "content", "embedding", "tenant", "text_config"]
+)
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\x1b[2Jb", "a\u202eb"])
+def test_no_name_holds_a_character_that_cannot_be_seen(field: str, name: str) -> None:
+    with pytest.raises(ValidationError, match="cannot be seen"):
+        CorpusSettings.model_validate({field: name})
+
+
+def test_a_request_must_end_before_the_hold_on_its_shard_does() -> None:
+    slow = {"provider": "openai", "model": "m", "timeout": 30.0}
+
+    with pytest.raises(ValidationError, match=r"embedding\.timeout \(30 s\) must be below queue"):
+        made(embedding=slow, queue={"lease": 30})
+    assert made(embedding=slow, queue={"lease": 31}).queue.lease == 31
+    assert made(queue={"lease": 1}).queue.lease == 1, "the local model makes no request"

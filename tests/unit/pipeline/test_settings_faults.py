@@ -9,7 +9,8 @@ from pipeline.settings_loading import load_settings
 
 FILE = "recallwatch.toml"
 TOP = (
-    "database_url, corpus_url, redis_url, state_dir, schedule, corpus, embedding, eval, gate, "
+    "database_url, corpus_url, redis_url, allow_no_password, state_dir, schedule, corpus, "
+    "embedding, eval, gate, "
     "queue, alerts, log, strategies"
 )
 EVAL = (

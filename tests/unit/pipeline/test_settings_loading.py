@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import settings_sources
 from pipeline.errors import SettingsError
 from pipeline.settings import Settings, VectorStrategy
 from pipeline.settings_loading import load_settings
@@ -42,9 +43,9 @@ def test_the_file_overrides_a_default_and_the_environment_the_file(
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("DATABASE_URL", "postgresql://h/a"),
-        ("CORPUS_URL", "postgresql://h/b"),
-        ("REDIS_URL", "redis://h"),
+        ("DATABASE_URL", "postgresql://u:p@h/a"),
+        ("CORPUS_URL", "postgresql://u:p@h/b"),
+        ("REDIS_URL", "redis://:p@h"),
         ("OPENAI_API_KEY", "sk-1"),
         ("ANTHROPIC_API_KEY", "sk-2"),
         ("SLACK_WEBHOOK_URL", "https://h/T"),
@@ -63,11 +64,11 @@ def test_well_known_variables_are_read(
 def test_the_prefixed_variable_wins_over_the_well_known_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://h/theirs")
-    monkeypatch.setenv("RECALLWATCH_DATABASE_URL", "postgresql://h/ours")
+    monkeypatch.setenv("DATABASE_URL", "postgresql:///theirs")
+    monkeypatch.setenv("RECALLWATCH_DATABASE_URL", "postgresql:///ours")
     loaded = load_settings()
     assert loaded.settings.database_url is not None
-    assert loaded.settings.database_url.get_secret_value() == "postgresql://h/ours"
+    assert loaded.settings.database_url.get_secret_value() == "postgresql:///ours"
     assert loaded.origins["database_url"] == "environment RECALLWATCH_DATABASE_URL"
 
 
@@ -75,7 +76,7 @@ def test_the_prefixed_variable_wins_over_the_well_known_one(
 def test_an_empty_variable_counts_as_unset(
     folder: Path, monkeypatch: pytest.MonkeyPatch, empty: str
 ) -> None:
-    (folder / FILE).write_text('database_url = "postgresql://h/d"\n')
+    (folder / FILE).write_text('database_url = "postgresql:///d"\n')
     for name in ("DATABASE_URL", "REDIS_URL", "RECALLWATCH_EVAL__K", "RECALLWATCH_CONFIG"):
         monkeypatch.setenv(name, empty)
     loaded = load_settings()
@@ -226,3 +227,106 @@ def test_a_missing_file_is_named_with_who_named_it(
     monkeypatch.setenv("RECALLWATCH_CONFIG", str(folder / "gone.toml"))
     with pytest.raises(SettingsError, match="named by environment RECALLWATCH_CONFIG"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DATABASE_URL", "postgresql://u:p@h/a"),
+        ("CORPUS_URL", "postgresql://u:p@h/b"),
+        ("REDIS_URL", "redis://:p@h"),
+        ("OPENAI_API_KEY", "sk-1"),
+        ("ANTHROPIC_API_KEY", "sk-2"),
+        ("SLACK_WEBHOOK_URL", "https://h/T"),
+    ],
+)
+def test_a_secret_is_read_from_the_file_that_a_variable_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    (folder / "secret").write_text(f"{value}\n")
+    monkeypatch.setenv(f"{variable}_FILE", str(folder / "secret"))
+    loaded = load_settings()
+    assert getattr(loaded.settings, variable.lower()).get_secret_value() == value
+    assert loaded.origins[variable.lower()] == f"environment {variable}_FILE"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_secret_file_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY_FILE", "/nowhere/key")
+    with pytest.raises(SettingsError, match=r"^environment OPENAI_API_KEY_FILE: /nowhere/key "):
+        load_settings()
+
+
+UNPROTECTED = {
+    "DATABASE_URL": "postgresql://u@db.example.org/a",
+    "CORPUS_URL": "postgresql://u@corpus.example.org/a",
+    "REDIS_URL": "redis://cache.example.org",
+}
+
+
+@pytest.mark.usefixtures("folder")
+def test_servers_elsewhere_without_a_password_are_refused_in_a_line_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, url in UNPROTECTED.items():
+        monkeypatch.setenv(name, url)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    lines = str(caught.value).splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        f"environment {name}: {name.lower()}: holds no password" for name in UNPROTECTED
+    ]
+    assert all("allow_no_password = true" in line for line in lines)
+    monkeypatch.setenv("RECALLWATCH_ALLOW_NO_PASSWORD", "true")
+    assert load_settings().settings.redis_url is not None
+
+
+def test_a_server_without_a_password_may_be_allowed_in_the_file(folder: Path) -> None:
+    (folder / FILE).write_text('redis_url = "redis://h"\n')
+    with pytest.raises(SettingsError, match=f"^{FILE}: redis_url: holds no password, and h is"):
+        load_settings()
+    (folder / FILE).write_text('redis_url = "redis://h"\nallow_no_password = true\n')
+    assert load_settings().settings.allow_no_password
+
+
+@pytest.fixture
+def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
+    """Give who owns which path, for tests that run as anybody; this process is user 1000."""
+    owned: dict[Path, int] = {}
+    monkeypatch.setattr(settings_sources, "_owner", lambda path: owned[path])
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    return owned
+
+
+@pytest.mark.parametrize(
+    ("folders", "files", "trusted"),
+    [
+        (1000, 1000, True),
+        (0, 1000, True),  # ours, in /tmp
+        (1000, 0, True),  # the administrator's, in /
+        (1001, 1001, True),  # a container, in a folder of the host's user
+        (1000, 1001, False),  # somebody else's, above our folder
+        (0, 1001, False),  # somebody else's, in /tmp
+    ],
+)
+def test_a_settings_file_that_a_stranger_left_is_not_used_unless_it_is_named(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owners: dict[Path, int],
+    folders: int,
+    files: int,
+    *,
+    trusted: bool,
+) -> None:
+    file, below = folder / FILE, folder / "below"
+    file.write_text("[eval]\nk = 7\n")
+    below.mkdir()
+    monkeypatch.chdir(below)
+    owners.update({below: folders, file: files})
+    if trusted:
+        assert load_settings().settings.eval.k == 7
+        return
+    with pytest.raises(SettingsError, match="belongs to another user") as caught:
+        load_settings()
+    assert str(file) in str(caught.value)
+    assert load_settings(file).settings.eval.k == 7

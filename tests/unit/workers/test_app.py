@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from pipeline.settings import QueueSettings, Settings
 from workers import doorbell
-from workers.app import TASK_MODULES, _configuration, app, broker_url
+from workers.app import TASK_MODULES, PlainTask, _configuration, app, broker_url
 from workers.queues import QUEUES
 
 
@@ -122,9 +122,18 @@ def test_a_plain_worker_takes_every_queue_and_no_message_lands_in_two() -> None:
     }
 
 
-def test_no_task_is_a_coroutine() -> None:
-    for task in our_tasks().values():
-        assert not asyncio.iscoroutinefunction(task.run)
+def test_a_coroutine_is_refused_when_it_is_registered() -> None:
+    celery = Celery("test", task_cls=PlainTask, set_as_current=False)
+
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(TypeError, match=r"^task test\.wait is a coroutine function"):
+        celery.task(name="test.wait", lazy=False)(wait)
+
+
+def test_all_our_tasks_refuse_to_be_coroutines() -> None:
+    assert {PlainTask in type(task).mro() for task in our_tasks().values()} == {True}
 
 
 def test_every_task_that_we_ring_takes_ids_only() -> None:

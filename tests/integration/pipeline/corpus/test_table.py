@@ -1,3 +1,6 @@
+import re
+import uuid
+from collections.abc import Iterator
 from typing import Any, LiteralString
 
 import psycopg
@@ -22,6 +25,16 @@ def _refusal(conn: Conn, **settings: Any) -> str:  # noqa: ANN401 - settings of 
         describe(conn, CorpusSettings(**settings))
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.fixture
+def role(conn: Conn) -> Iterator[str]:
+    """Give a role, with a name that needs quoting, that may do nothing."""
+    name = f"Reader {uuid.uuid4().hex}"
+    conn.execute(f'CREATE ROLE "{name}"'.encode())
+    yield name
+    conn.execute("RESET SESSION AUTHORIZATION")
+    conn.execute(f'DROP OWNED BY "{name}"; DROP ROLE "{name}"'.encode())
 
 
 def test_the_managed_table_is_described_with_all_its_columns(conn: Conn, model: FakeModel) -> None:
@@ -58,7 +71,7 @@ def test_names_of_any_kind_are_found_and_can_be_searched(vector_conn: Conn) -> N
     vector_conn.execute('''
         CREATE SCHEMA "My Schema";
         CREATE TABLE "My Schema"."Chunks.v2" (
-            "Doc ""ID""" uuid, "select" smallint, "Tëxt" text, "e%s" vector(2));
+            "Doc ""ID""" uuid, "select" smallint, "Tëxt" text, "e;s" vector(2));
         INSERT INTO "My Schema"."Chunks.v2" VALUES
             ('6fa459ea-ee8a-3ca4-894e-db77e160355e', 4, 'Text.', '[1,2]')''')
 
@@ -69,7 +82,7 @@ def test_names_of_any_kind_are_found_and_can_be_searched(vector_conn: Conn) -> N
             document_id='Doc "ID"',
             chunk_index="select",
             content="Tëxt",
-            embedding="e%s",
+            embedding="e;s",
         ),
     )
 
@@ -149,6 +162,24 @@ def test_pgvector_off_the_search_path_is_told_with_its_schema(conn: Conn) -> Non
     conn.execute(OWN.replace("vector(3)", "tools.vector(3)"))
 
     assert "pgvector is in schema tools" in _refusal(conn, table="docs")
+
+
+def test_a_role_that_may_not_use_pgvectors_schema_is_told_the_grant_that_helps(
+    conn: Conn, role: str
+) -> None:
+    conn.execute('CREATE SCHEMA "Tools"; CREATE EXTENSION vector SCHEMA "Tools"')
+    conn.execute(OWN.replace("vector(3)", '"Tools".vector(3)'))
+    conn.execute(f'GRANT SELECT ON docs TO "{role}"'.encode())
+    conn.execute(b'SET search_path = public, "Tools"')
+    conn.execute(f'SET SESSION AUTHORIZATION "{role}"'.encode())
+
+    said = _refusal(conn, table="docs")
+
+    (advice,) = re.findall("run `(.*)` as the schema's owner", said)
+    conn.execute("RESET SESSION AUTHORIZATION")
+    conn.execute(advice.encode())
+    conn.execute(f'SET SESSION AUTHORIZATION "{role}"'.encode())
+    assert describe(conn, CorpusSettings(table="docs")).dimensions == 3
 
 
 def test_a_text_search_column_that_is_no_tsvector_is_refused(vector_conn: Conn) -> None:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_an_unsigned_webhook_and_a_mail_server_without_a_login_need_no_secret() 
 
 
 def test_all_secrets_are_known_so_that_logs_can_mask_them() -> None:
-    assert set(secret_values(CHANNELS, ENVIRONMENT)) == set(ENVIRONMENT.values())
+    assert set(secret_values(CHANNELS, ENVIRONMENT)) == {v.strip() for v in ENVIRONMENT.values()}
     assert secret_values(CHANNELS, {}) == []
 
 
@@ -145,3 +146,39 @@ def test_a_fall_goes_to_the_channels_that_want_a_rule_that_spoke() -> None:
     assert route(replace(unmeasured, findings=()), channels) == list(channels)
     assert route(stale(), channels) == list(channels)
     assert route(regressed(kind=AlertKind.RECOVERED), channels) == list(channels)
+
+
+def test_a_secret_may_stand_in_a_file_that_the_environment_names(tmp_path: Path) -> None:
+    file = tmp_path / "webhook"
+    file.write_text("https://hooks.slack.com/services/T0/B0/canary\n")
+    environment = {"SLACK_WEBHOOK_URL_FILE": str(file)}
+
+    slack = build_channel("team", SLACK, environment)
+
+    assert isinstance(slack, SlackChannel)
+    assert slack.url.get_secret_value() == "https://hooks.slack.com/services/T0/B0/canary"
+    assert secret_values({"team": SLACK}, environment) == [slack.url.get_secret_value()]
+
+
+def test_a_file_that_cannot_be_read_is_told_with_channel_and_variable() -> None:
+    environment = {"SLACK_WEBHOOK_URL_FILE": "/nowhere/webhook"}
+    with pytest.raises(SettingsError) as caught:
+        build_channel("team", SLACK, environment)
+    said = str(caught.value)
+    assert said.startswith("alerts.channels.team: environment SLACK_WEBHOOK_URL_FILE: /nowhere/")
+    assert secret_values({"team": SLACK}, environment) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [("team", "hooks.slack.com"), ("pager", "example.org"), ("mail", "smtp.example.org")],
+)
+def test_with_a_list_of_hosts_a_channel_reaches_no_other(name: str, host: str) -> None:
+    built = build_channel(name, CHANNELS[name], ENVIRONMENT, [host.upper()])
+    assert built.name == name
+    for others in (["other.example"], [f"sub.{host}"], [host.partition(".")[2]]):
+        with pytest.raises(
+            SettingsError, match=rf"channels\.{name}: {host} is not among"
+        ) as caught:
+            build_channel(name, CHANNELS[name], ENVIRONMENT, others)
+        assert "canary" not in str(caught.value)

@@ -1,15 +1,17 @@
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.corpus.reading import Chunk, read_chunks
 from pipeline.errors import InputError
+from pipeline.lines import MAX_LINE_BYTES
 from tests.shared import COLLECTIONS, collection, needs_shared
 
 
@@ -190,3 +192,82 @@ def test_the_real_collections_are_read_in_full(name: str) -> None:
         (r["document_id"], r["chunk_index"], r["content"], r.get("tenant"), r["language"])
         for r in records
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"a":' * 5000, "not valid JSON"),
+        ('{"document_id": "a", "chunk_index": 0, "content": "\\ud800"}', "not valid JSON"),
+        ('{"document_id": "a", "chunk_index": 0, "content": "a\\u0000b"}', "NUL character"),
+        ('{"document_id": "a", "chunk_index": NaN, "content": "x"}', "chunk_index must be"),
+        ('{"document_id": "a", "chunk_index": 1e400, "content": "x"}', "chunk_index must be"),
+        ('{"document_id": ' + "9" * 5000 + ', "chunk_index": 0, "content": "x"}', "out of range"),
+        ('{"document_id": "a", "chunk_index": 0, "content": "x", "vector": [1e39]}', "too large"),
+        (
+            json.dumps({"document_id": "a", "chunk_index": 0, "content": "é" * 2**19 + "é"}),
+            "content is 1,048,578 bytes long; at most 1,048,576 are allowed",
+        ),
+        (
+            _line(vector=[1] * 16001),
+            "embedding has 16,001 dimensions; 16,000 at most",
+        ),
+    ],
+    ids=range(9),
+)  # fmt: skip
+def test_a_hard_line_is_refused_in_words(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "chunks.jsonl"
+    file.write_text(line)
+    with pytest.raises(InputError) as caught:
+        list(read_chunks(file))
+    message = str(caught.value)
+    assert message.startswith(f"{file}:1: ")
+    assert said in message
+    assert len(message.splitlines()) == 1
+    assert len(message) < 400
+
+
+FIELDS = st.sampled_from(
+    ["document_id", "chunk_index", "content", "tenant", "language", "embedding", "vector"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=3),
+    max_leaves=6,
+)
+NEARLY_CHUNKS = st.dictionaries(FIELDS | st.text(max_size=5), VALUES, max_size=6).map(
+    lambda fields: {"document_id": "a", "chunk_index": 0, "content": "x"} | fields
+)
+ANY_LINES = st.binary(max_size=40) | (VALUES | NEARLY_CHUNKS).map(json.dumps).map(str.encode)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(ANY_LINES, max_size=4), packed=st.booleans(), cut=st.integers(0, 200))
+def test_any_file_gives_chunks_or_a_refusal_in_one_line(
+    tmp_path: Path, lines: list[bytes], cut: int, *, packed: bool
+) -> None:
+    content = b"\n".join(lines)
+    stored = gzip.compress(content, mtime=0) if packed else content
+    file = tmp_path / "chunks.jsonl"
+    file.write_bytes(stored[: len(stored) - cut] if cut < len(stored) else stored)
+    try:
+        found = list(read_chunks(file))
+    except InputError as error:
+        message = str(error)
+        assert len(message.splitlines()) == 1
+    else:
+        assert found
+        assert len({chunk.key for chunk in found}) == len(found)
+
+
+def test_a_bomb_of_one_line_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.gz"
+    with gzip.open(file, "wb", compresslevel=9) as stream:
+        for _ in range(300):
+            stream.write(b" " * 2**20)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="longer than 16,777,216 bytes"):
+        list(read_chunks(file))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4 * MAX_LINE_BYTES

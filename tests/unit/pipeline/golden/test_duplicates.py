@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
+from pipeline.golden import duplicates
 from pipeline.golden.duplicates import ImportPlan, plan_import
 from pipeline.types import Question, Source
 from tests.unit.pipeline.golden.strategies import patiently
@@ -167,3 +168,11 @@ def test_each_question_is_kept_once_as_a_comparison_of_all_pairs_keeps_it(
     kept, plan = run(*golden)
     assert kept == distinct
     assert (plan.kept, plan.repeated.count) == (len(kept), len(golden) - len(kept))
+
+
+def test_a_set_has_a_limited_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duplicates, "MAX_QUESTIONS", 3)
+    golden = [replace(WHO, text=f"Who is {number}?") for number in range(4)]
+    assert len(run(*golden[:3])[0]) == 3
+    with pytest.raises(InputError, match=r"^golden\.jsonl: holds more than 3 questions: split it"):
+        run(*golden)

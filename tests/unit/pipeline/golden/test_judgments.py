@@ -1,9 +1,10 @@
 import re
+from collections.abc import Callable
 
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.golden.judgments import judgments_from, kind_from
+from pipeline.golden.judgments import MAX_KEYS, judgments_from, kind_from
 from pipeline.types import Kind
 
 
@@ -139,3 +140,13 @@ def test_a_question_with_a_relevant_key_is_answerable(judgments: dict[str, int])
     assert kind_from(Kind.ANSWERABLE, judgments) is Kind.ANSWERABLE
     with pytest.raises(InputError, match="kind is unanswerable, but 'a:0' is expected with grade"):
         kind_from(Kind.UNANSWERABLE, judgments)
+
+
+@pytest.mark.parametrize("shape", [list, dict.fromkeys])
+def test_a_question_expects_a_limited_number_of_keys(
+    shape: Callable[[list[str]], object],
+) -> None:
+    keys = [f"a:{number}" for number in range(MAX_KEYS + 1)]
+    with pytest.raises(InputError, match=r"^expected holds 10,001 keys; at most 10,000 are"):
+        judgments_from(shape(keys))
+    assert len(judgments_from(keys[:-1])) == MAX_KEYS
