@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from cli.alarm import raising_after
 from cli.output import progress
 from db import alerts, runs
 from db.run_states import UNFINISHED
@@ -25,6 +26,9 @@ SWEEP_EVERY = 5.0
 
 ALERTS_GET = 20.0
 """Seconds that the alerts of finished runs get to be posted."""
+
+FROZEN_AFTER = 20.0
+"""Seconds past its time after which a command is stuck in a server that does not answer."""
 
 NOBODY_AFTER = 10.0
 """Seconds after which shards that no worker took are worth a question."""
@@ -49,10 +53,12 @@ class Waiter:
         Raises UnmeasuredError after `timeout` seconds or when the database is lost, UsageError
         when no worker is there: the runs go on when one comes.
         """
+        frozen = f"no answer from a server for {self.timeout + FROZEN_AFTER:g} seconds"
         try:
-            self._follow(description)
+            with raising_after(self.timeout + FROZEN_AFTER, lambda: TransientError(frozen)):
+                self._follow(description)
         except TransientError as error:
-            raise UnmeasuredError(f"{error} {left(self.run_ids)}") from error
+            raise UnmeasuredError(f"{error}; {left(self.run_ids)}") from error
 
     def _follow(self, description: str) -> None:
         seen = self._look()
