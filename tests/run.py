@@ -1,4 +1,4 @@
-"""Run all tests, with coverage, on two processes: what `make test` runs after the linters.
+"""Run all tests, with coverage, on three processes: what `make test` runs after the linters.
 
 Options that are not ours are pytest's, and come last: `python -m tests.run -n 0 --no-cov FILE` is a
 quick run. Processes that unit and integration tests start are measured too; pyproject.toml says
@@ -6,6 +6,7 @@ how, and how much must be covered.
 """
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -14,9 +15,9 @@ from collections.abc import Sequence
 import pytest
 
 OPTIONS = (
-    # A worker that runs out of tests takes over half of what the other has left, in order, so
-    # that a module's fixtures are seldom made twice.
-    "-n=2", "--dist=worksteal",
+    # Three on two cores, for tests that kill, freeze and restart things mostly wait. A module's
+    # tests go to one process, for its fixtures are dear, and the longest modules come first.
+    "-n=3", "--dist=loadfile", "--no-loadscope-reorder",
     "--cov", "--cov-report=term",
     "--durations=10", "--durations-min=5",
 )  # fmt: skip
@@ -61,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, theirs = parser.parse_known_args(arguments)
     plugins = [NothingSkipped()] if own.no_skips else []
     _keep_ignored_signals_from_children()
+    # OpenBLAS's threads spin while they wait for work, in each of the hundreds of processes that
+    # tests start: with one thread there is nothing to wait for.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A folder of this run's own: every other run of pytest takes away the search permission of
     # the usual one, and a PostgreSQL that runs for root under another account needs it.
     with tempfile.TemporaryDirectory(prefix="recallwatch-") as folder:

@@ -1,0 +1,7 @@
+"""`python -m tests.chaos`: see --help."""
+
+import sys
+
+from tests.chaos.command import main
+
+sys.exit(main())
