@@ -32,7 +32,7 @@ def pytest_runtest_setup() -> None:
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the developer's own servers, keys and settings out of the tests."""
     for name in list(os.environ):
-        if name.startswith("RECALLWATCH_") or name in {
+        if name.startswith("RECALLWATCH_") or name.removesuffix("_FILE") in {
             "DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
             "SLACK_WEBHOOK_URL",
         }:  # fmt: skip

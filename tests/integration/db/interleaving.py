@@ -19,7 +19,7 @@ from sqlalchemy import text
 from db.session import Database, Session
 from pipeline.errors import TransientError
 
-EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "50"))
 """Histories to try with each machine; set it higher for a longer search."""
 
 at_length = settings(

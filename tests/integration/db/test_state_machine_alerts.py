@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -29,6 +30,7 @@ CHANNELS = ("program", "team")
 WHO = st.sampled_from([0, 1])
 STAYS = st.sampled_from([False, False, True])
 NUMBER = st.sampled_from([0, 1])
+STATE = st.sampled_from(["sent", "unknown", "failed", "pending"])
 PICK = st.integers(0, 3)
 """How many claims back: 0 is the newest."""
 
@@ -147,7 +149,7 @@ class AlertMachine(RuleBasedStateMachine):
         who=WHO,
         stays=STAYS,
         back=PICK,
-        state=st.sampled_from(["sent", "unknown", "failed", "pending"]),
+        state=STATE,
         waits=st.booleans(),
     )
     def close(self, who: int, stays: bool, back: int, state: str, waits: bool) -> None:
@@ -161,6 +163,33 @@ class AlertMachine(RuleBasedStateMachine):
             lambda model: model.close(number, claimed.attempt, state, waits=waits),
             stay_open=stays,
         )
+
+    @initialize(tried=st.booleans())
+    def begin(self, tried: bool) -> None:
+        if tried:
+            self.try_again(who=0, number=0)
+
+    @rule(who=WHO, number=NUMBER)
+    def try_again(self, who: int, number: int) -> None:
+        """Claim an alert whose first worker thinks that it still has it."""
+        self.claim(who=who, stays=False, number=number)
+        if self.claims:
+            self.close(who=who, stays=False, back=0, state="pending", waits=False)
+        self.claim(who=who, stays=False, number=number)
+
+    @precondition(lambda self: self._overtaken())
+    @rule(who=WHO, stays=STAYS, state=STATE)
+    def come_back_late(self, who: int, stays: bool, state: str) -> None:
+        self.close(who=who, stays=stays, back=self._overtaken()[0], state=state, waits=True)
+
+    def _overtaken(self) -> list[int]:
+        """Return which claims back are of an alert that somebody else has claimed by now."""
+        rows = self.two.model.alerts
+        return [
+            back
+            for back, (number, claimed) in enumerate(reversed(self.claims))
+            if rows[number].state == "claimed" and rows[number].attempts > claimed.attempt
+        ]
 
     @rule(who=WHO, stays=STAYS)
     def age(self, who: int, stays: bool) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -34,7 +35,8 @@ from tests.integration.db.building import (
     start_run,
 )
 from tests.integration.db.interleaving import Interleaving, at_length
-from tests.integration.db.run_model import ATTEMPTS, RunModel, RunRow, ShardModel, When
+from tests.integration.db.run_model import ATTEMPTS, RunModel, ShardModel, When
+from tests.integration.db.run_tables import ALL_RESULTS_TWICE, ILLEGAL, everything, read
 
 SIZE = 4
 EXACT = 2
@@ -56,29 +58,6 @@ MAKE: Mapping[str, Callable[[int], ResultRow]] = {
 OUTCOMES = st.lists(st.sampled_from(sorted(MAKE)), min_size=2, max_size=2)
 LATER = {"ahead": 3600.0, "past": 0.0}
 
-ILLEGAL = {
-    "shard": (
-        "state = 'leased', lease_until = NULL",
-        "state = 'pending', lease_until = now()",
-        "state = 'done', lease_until = now()",
-        "state = 'failed', lease_until = NULL, error = NULL",
-        "state = 'lost'",
-        "kind = 'other'",
-        "first_position = last_position + 1",
-    ),
-    "run": (
-        "status = 'completed', verdict = NULL, finished_at = NULL",
-        "status = 'queued', verdict = 'ok', finished_at = now()",
-        "status = 'running', verdict = 'ok', finished_at = now()",
-        "status = 'failed', verdict = 'ok', finished_at = now()",
-        "status = 'cancelled', verdict = 'baseline', finished_at = now()",
-        "status = 'failed', verdict = 'unmeasured', finished_at = NULL",
-        "status = 'completed', verdict = 'ok', finished_at = now(), n_scored = size - 1",
-        "status = 'completed', verdict = 'ok', finished_at = now(), n_scored = NULL",
-        "status = 'paused'",
-    ),
-}
-
 
 class RunMachine(RuleBasedStateMachine):
     """Whatever two workers, two sweeps and two people do: the tables say what the model says."""
@@ -98,14 +77,28 @@ class RunMachine(RuleBasedStateMachine):
         self.tokens = [0, 0, 0]
         self.may_reopen = False
         with self.db.begin() as session:
-            self.record = _everything(session, self.run_id)
-            self.bystanders = _everything(session, self.bystander)
+            self.record = everything(session, self.run_id)
+            self.bystanders = everything(session, self.bystander)
 
     def teardown(self) -> None:
         self.two.close()
         ids = {"ids": [self.run_id, self.bystander]}
         execute(self.db, "DELETE FROM recallwatch.run WHERE id = ANY(:ids)", ids)
         self.db.close()
+
+    @initialize(
+        far=st.sampled_from(["nothing", "a shard", "a take-over", "all shards", "the record"]),
+        outcomes=OUTCOMES,
+    )
+    def begin(self, far: str, outcomes: list[str]) -> None:
+        """Let so much be done before, that the end of a run is looked at as often as its start."""
+        if far == "a shard":
+            self.claim(who=0, stays=False, number=1)
+            self.store(who=0, stays=False, back=0, outcomes=outcomes)
+        elif far == "a take-over":
+            self.take_over(who=0, number=0)
+        elif far != "nothing":
+            self.evaluate_all(who=0, outcomes=outcomes, reduce=far == "the record")
 
     # What workers do.
 
@@ -197,6 +190,39 @@ class RunMachine(RuleBasedStateMachine):
         if reduce:
             self.complete(who=who, stays=False)
 
+    @rule(who=WHO, number=NUMBER)
+    def take_over(self, who: int, number: int) -> None:
+        """Claim a shard whose worker is frozen for longer than its lease, and will come back."""
+        self.claim(who=who, stays=False, number=number)
+        self.let_lease_run_out(who=who, number=number)
+        self.claim(who=who, stays=False, number=number)
+
+    @precondition(lambda self: self._overtaken())
+    @rule(
+        who=WHO,
+        stays=STAYS,
+        does=st.sampled_from(["store", "store", "release", "fail_claimed"]),
+        outcomes=OUTCOMES,
+    )
+    def come_back_late(self, who: int, stays: bool, does: str, outcomes: list[str]) -> None:
+        """Have a worker go on whose shard another one has claimed by now."""
+        back = self._overtaken()[0]
+        if does == "store":
+            self.store(who=who, stays=stays, back=back, outcomes=outcomes)
+        elif does == "release":
+            self.release(who=who, stays=stays, back=back, when="past", counted=True)
+        else:
+            self.fail_claimed(who=who, stays=stays, back=back)
+
+    def _overtaken(self) -> list[int]:
+        """Return which claims back are of a shard that somebody else holds."""
+        rows = self.two.model.shards
+        return [
+            back
+            for back, claim in enumerate(reversed(self.claims))
+            if rows[claim.number].state == "leased" and rows[claim.number].token > claim.token
+        ]
+
     # What the reducer does.
 
     @rule(who=WHO, stays=STAYS)
@@ -225,6 +251,13 @@ class RunMachine(RuleBasedStateMachine):
     @rule(who=WHO, stays=STAYS)
     def complete(self, who: int, stays: bool) -> None:
         self.two.act(who, self._complete, RunModel.complete, stay_open=stays)
+
+    @precondition(lambda self: self.two.model.is_reducible)
+    @rule(who=WHO)
+    def let_reducers_die(self, who: int) -> None:
+        for _ in range(ATTEMPTS + 1):
+            self.claim_reduction(who=who, stays=False)
+            self.let_reducers_lease_run_out(who=who)
 
     # What sweeps and people do.
 
@@ -332,22 +365,16 @@ class RunMachine(RuleBasedStateMachine):
             late=late,
         )
 
-    @rule(who=WHO, number=NUMBER)
-    def take_over(self, who: int, number: int) -> None:
-        """Claim a shard whose worker was frozen for longer than its lease, and will come back."""
-        self.let_lease_run_out(who=who, number=number)
-        self.claim(who=who, stays=False, number=number)
-
-    @precondition(lambda self: self.two.model.run.is_unfinished)
     @rule(who=WHO)
     def let_reducers_lease_run_out(self, who: int) -> None:
         def expect(model: RunModel) -> None:
-            model.run.reduce_next = model.run.reduce_next and "past"
+            if model.run.is_unfinished:
+                model.run.reduce_next = model.run.reduce_next and "past"
 
         self._pass_time(
             who,
             "UPDATE recallwatch.run SET reduce_next_at = reduce_next_at - interval '2 hours'"
-            " WHERE id = :run",
+            " WHERE id = :run AND status IN ('queued', 'running')",
             expect,
         )
 
@@ -365,7 +392,7 @@ class RunMachine(RuleBasedStateMachine):
         where = "id = :run" if table == "run" else "run_id = :run AND number = :number"
         statements = [f"UPDATE recallwatch.{table} SET {change} WHERE {where}"]  # noqa: S608 - constants
         if self.two.model.outcomes:
-            statements.append(_ALL_RESULTS_TWICE)
+            statements.append(ALL_RESULTS_TWICE)
         for statement in statements:
             with pytest.raises(IntegrityError):
                 execute(self.db, statement, {"run": self.run_id, "number": number})
@@ -378,7 +405,7 @@ class RunMachine(RuleBasedStateMachine):
             self._check(session)
 
     def _check(self, session: Session) -> None:
-        model, found = self.two.model, self._read(session)
+        model, found = self.two.model, read(session, self.run_id)
         assert found == model
         if not model.run.is_unfinished:
             assert not any(shard.is_open for shard in found.shards)
@@ -391,11 +418,11 @@ class RunMachine(RuleBasedStateMachine):
 
     def _check_what_must_not_change(self, session: Session) -> None:
         """A finished run changes by being reopened only, another run not at all."""
-        before, self.record = self.record, _everything(session, self.run_id)
+        before, self.record = self.record, everything(session, self.run_id)
         reopened, self.may_reopen = self.may_reopen, False
         if before["run"]["finished_at"] is not None and not reopened:
             assert self.record == before
-        assert _everything(session, self.bystander) == self.bystanders
+        assert everything(session, self.bystander) == self.bystanders
 
     def _note_reopening(self, reopened: bool) -> None:
         self.may_reopen = self.may_reopen or reopened
@@ -431,63 +458,6 @@ class RunMachine(RuleBasedStateMachine):
             session.execute(text(statement), {"run": self.run_id, **values})
 
         self.two.act(who, act, expect)
-
-    def _read(self, session: Session) -> RunModel:
-        values = {"run": self.run_id}
-        run = RunRow(**session.execute(text(_RUN), values).mappings().one())
-        rows = session.execute(text(_SHARDS), values).all()
-        return RunModel([ShardModel(*row) for row in rows], run)
-
-
-def _everything(session: Session, run_id: int) -> dict[str, Any]:
-    """Return all that is stored of a run, but when it was rung, which means nothing."""
-    return dict(session.execute(text(_EVERYTHING), {"run": run_id}).scalar_one())
-
-
-_RUN = """
-SELECT status, started_at IS NOT NULL AS started,
-    CASE WHEN deadline_at > now() THEN 0 WHEN deadline_at > now() - interval '10 minutes' THEN 1
-         ELSE 11 END AS late,
-    reduce_attempts,
-    CASE WHEN reduce_next_at > clock_timestamp() THEN 'ahead'
-         WHEN reduce_next_at IS NOT NULL THEN 'past' END AS reduce_next,
-    reduce_error, verdict, ARRAY[n_scored, n_failed, n_ineligible] AS counts
-FROM recallwatch.run WHERE id = :run
-"""
-
-_SHARDS = """
-SELECT number, kind, first_position, last_position, state, attempts, token,
-    CASE WHEN lease_until > clock_timestamp() THEN 'ahead'
-         WHEN lease_until IS NOT NULL THEN 'past' END,
-    CASE WHEN next_at > clock_timestamp() THEN 'ahead'
-         WHEN next_at IS NOT NULL THEN 'past' END,
-    error,
-    CASE kind
-        WHEN 'served' THEN (
-            SELECT array_agg(outcome ORDER BY position) FROM recallwatch.result
-            WHERE run_id = s.run_id AND position BETWEEN s.first_position AND s.last_position)
-        ELSE (
-            SELECT array_agg(text 'exact' ORDER BY position) FROM recallwatch.exact_result
-            WHERE run_id = s.run_id)
-    END
-FROM recallwatch.shard s WHERE run_id = :run ORDER BY number
-"""
-
-_ALL_RESULTS_TWICE = """
-INSERT INTO recallwatch.result SELECT * FROM recallwatch.result WHERE run_id = :run
-"""
-
-_EVERYTHING = """
-SELECT jsonb_build_object(
-    'run', to_jsonb(r),
-    'shards', (SELECT jsonb_agg(to_jsonb(s) - 'rung_at' ORDER BY number)
-               FROM recallwatch.shard s WHERE run_id = r.id),
-    'results', (SELECT jsonb_agg(to_jsonb(x) ORDER BY position)
-                FROM recallwatch.result x WHERE run_id = r.id),
-    'exact', (SELECT jsonb_agg(to_jsonb(x) ORDER BY position)
-              FROM recallwatch.exact_result x WHERE run_id = r.id))
-FROM recallwatch.run r WHERE id = :run
-"""
 
 
 def test_whatever_is_done_in_whatever_order_a_run_is_as_drawn(url: str, db: Database) -> None:
