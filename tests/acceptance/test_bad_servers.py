@@ -168,11 +168,11 @@ def test_what_it_may_cost_is_told_before_and_what_it_cost_after(
     ])  # fmt: skip
     embedding_elsewhere.run("golden", "import", file, "--set", "dear")
     command = ("eval", "--set", "dear", "--strategy", "vector", "--max-cost")
-    price = {"RECALLWATCH_EMBEDDING__PRICE": "1000"}  # a tenth of a cent for a token
+    price = "1000"  # a tenth of a cent for a token
     estimate = f"estimated cost: at most ${len(asked) / 1000} for 1 new question"
 
-    complaint = embedding_elsewhere.fails(*command, 0.03, **price)
-    evaluated = embedding_elsewhere.run(*command, 0.04, **price)
+    complaint = embedding_elsewhere.fails(*command, 0.03, RECALLWATCH_EMBEDDING__PRICE=price)
+    evaluated = embedding_elsewhere.run(*command, 0.04, RECALLWATCH_EMBEDDING__PRICE=price)
 
     assert complaint.startswith(f"{estimate}, which is above the cap of $0.03")
     assert estimate in evaluated.err.splitlines()
