@@ -40,20 +40,28 @@ def lock(session: Session, run_id: int) -> Run | None:
     return session.scalar(unfinished.with_for_update(key_share=True))
 
 
+# An unfinished run that lacks its record only, and whose reducer may be tried (again).
+_WAITS_FOR_REDUCER = """
+    r.status IN ('queued', 'running') AND coalesce(r.reduce_next_at <= clock_timestamp(), true)
+    AND NOT EXISTS (SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done')
+"""
+
+
 def claim_reduction(session: Session, run_id: int, *, lease: int, attempts: int) -> bool:
-    """Take a run whose shards are all done for `lease` seconds; False: it is not to be had.
+    """Take a run whose shards are all done; False: it is not to be had.
 
     Commit before reducing: a reduction that kills its process has then counted as an attempt.
+    `lease` is the seconds that the reducer gets to take the run's lock. From then on the lock is
+    the proof that it lives: a run whose row is locked is not to be had.
     """
-    query = text("""
+    query = text(f"""
+        WITH wanted AS MATERIALIZED (
+            SELECT r.id FROM recallwatch.run r
+            WHERE r.id = :run_id AND {_WAITS_FOR_REDUCER} AND r.reduce_attempts < :attempts
+            FOR NO KEY UPDATE OF r SKIP LOCKED)
         UPDATE recallwatch.run r SET reduce_attempts = reduce_attempts + 1,
             reduce_next_at = clock_timestamp() + make_interval(secs => :lease)
-        WHERE r.id = :run_id AND r.status IN ('queued', 'running')
-          AND r.reduce_attempts < :attempts
-          AND coalesce(r.reduce_next_at <= clock_timestamp(), true)
-          AND NOT EXISTS (SELECT FROM recallwatch.shard s
-                          WHERE s.run_id = r.id AND s.state <> 'done')
-        RETURNING 1
+        FROM wanted WHERE r.id = wanted.id RETURNING 1
     """)
     values = {"run_id": run_id, "lease": lease, "attempts": attempts}
     return session.execute(query, values).one_or_none() is not None
@@ -69,13 +77,6 @@ def release_reduction(session: Session, run_id: int, *, error: str, wait: float)
     session.execute(query, {"run_id": run_id, "error": error, "wait": wait})
 
 
-# An unfinished run that lacks its record only, and that no reducer has at the moment.
-_WAITS_FOR_REDUCER = """
-    r.status IN ('queued', 'running') AND coalesce(r.reduce_next_at <= clock_timestamp(), true)
-    AND NOT EXISTS (SELECT FROM recallwatch.shard s WHERE s.run_id = r.id AND s.state <> 'done')
-"""
-
-
 def reducible(session: Session, *, attempts: int) -> list[int]:
     """Return the runs that wait for the reducer and have tries left."""
     query = text(f"""
@@ -86,12 +87,13 @@ def reducible(session: Session, *, attempts: int) -> list[int]:
 
 
 def irreducible(session: Session, *, attempts: int) -> list[tuple[int, str]]:
-    """Return (run, reason) for the runs whose reducer used up its attempts."""
+    """Return (run, reason) for the runs whose reducer used up its attempts, and is not at it."""
     query = text(f"""
         SELECT r.id, r.reduce_attempts,
             coalesce(r.reduce_error, 'its worker was lost each time') AS error
         FROM recallwatch.run r
         WHERE {_WAITS_FOR_REDUCER} AND r.reduce_attempts >= :attempts ORDER BY r.id
+        FOR NO KEY UPDATE OF r SKIP LOCKED
     """)
     return [
         (row.id, f"the record could not be written in {row.reduce_attempts} tries: {row.error}")

@@ -22,6 +22,10 @@ from workers.retrying import wait_before_retry
 log = structlog.get_logger(__name__)
 
 
+LOCKED_WITHIN = 10
+"""Seconds from a reducer's claim to its lock; one that died is followed by another after them."""
+
+
 @app.task(name=REDUCE_RUN)
 def reduce_run(run_id: int) -> None:
     """Finish a run whose shards are all done."""
@@ -53,7 +57,7 @@ def _claim(ctx: Context, run_id: int) -> bool:
     queue = ctx.settings.queue
     with ctx.database.begin() as session:
         return run_states.claim_reduction(
-            session, run_id, lease=queue.lease, attempts=queue.attempts
+            session, run_id, lease=min(queue.lease, LOCKED_WITHIN), attempts=queue.attempts
         )
 
 
