@@ -47,8 +47,8 @@ _WAITS_FOR_REDUCER = """
 """
 
 
-def claim_reduction(session: Session, run_id: int, *, lease: int, attempts: int) -> bool:
-    """Take a run whose shards are all done; False: it is not to be had.
+def claim_reduction(session: Session, run_id: int, *, lease: int, attempts: int) -> int | None:
+    """Take a run whose shards are all done and return which attempt this is; None: not to be had.
 
     Commit before reducing: a reduction that kills its process has then counted as an attempt.
     `lease` is the seconds that the reducer gets to take the run's lock. From then on the lock is
@@ -61,20 +61,30 @@ def claim_reduction(session: Session, run_id: int, *, lease: int, attempts: int)
             FOR NO KEY UPDATE OF r SKIP LOCKED)
         UPDATE recallwatch.run r SET reduce_attempts = reduce_attempts + 1,
             reduce_next_at = clock_timestamp() + make_interval(secs => :lease)
-        FROM wanted WHERE r.id = wanted.id RETURNING 1
+        FROM wanted WHERE r.id = wanted.id RETURNING r.reduce_attempts
     """)
     values = {"run_id": run_id, "lease": lease, "attempts": attempts}
-    return session.execute(query, values).one_or_none() is not None
+    return session.execute(query, values).scalar_one_or_none()
 
 
-def release_reduction(session: Session, run_id: int, *, error: str, wait: float) -> None:
-    """Have an unfinished run reduced again in `wait` seconds, and keep what went wrong."""
+def release_reduction(
+    session: Session, run_id: int, *, attempt: int, error: str, wait: float
+) -> bool:
+    """Have a run reduced again in `wait` seconds, and keep what went wrong.
+
+    False: it is finished, or another reducer has it, for this one was late.
+    """
     query = text("""
-        UPDATE recallwatch.run SET reduce_error = :error,
+        WITH own AS MATERIALIZED (
+            SELECT id FROM recallwatch.run
+            WHERE id = :run_id AND status IN ('queued', 'running') AND reduce_attempts = :attempt
+            FOR NO KEY UPDATE SKIP LOCKED)
+        UPDATE recallwatch.run r SET reduce_error = :error,
             reduce_next_at = clock_timestamp() + make_interval(secs => :wait)
-        WHERE id = :run_id AND status IN ('queued', 'running')
+        FROM own WHERE r.id = own.id RETURNING 1
     """)
-    session.execute(query, {"run_id": run_id, "error": error, "wait": wait})
+    values = {"run_id": run_id, "attempt": attempt, "error": error, "wait": wait}
+    return session.execute(query, values).one_or_none() is not None
 
 
 def reducible(session: Session, *, attempts: int) -> list[int]:
@@ -136,36 +146,47 @@ def cancel(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
 def _end(
     session: Session, run_ids: Sequence[int], status: RunStatus, rule: Rule, reason: str
 ) -> list[int]:
-    # From here on nobody reopens them either: that takes their shards first.
-    shards.lock_open(session, run_ids)
+    # One after the other, by number, as everybody does who ends several: see `shards.lock_open`.
+    return [run_id for run_id in sorted(run_ids) if _end_one(session, run_id, status, rule, reason)]
+
+
+def _end_one(session: Session, run_id: int, status: RunStatus, rule: Rule, reason: str) -> bool:
+    # From here on nobody resumes it either: that takes its shards first.
+    shards.lock_open(session, [run_id])
     finding = Finding(rule=rule, verdict=Verdict.UNMEASURED, text=reason)
-    values = {"ids": list(run_ids), "reason": reason, "status": status,
+    values = {"run_id": run_id, "reason": reason, "status": status,
               "findings": json.dumps([finding.to_json()])}  # fmt: skip
     session.execute(
         text("""
             UPDATE recallwatch.shard s SET state = 'failed', lease_until = NULL, error = :reason
             FROM recallwatch.run r
             WHERE r.id = s.run_id AND r.status IN ('queued', 'running')
-              AND s.run_id = ANY(:ids) AND s.state IN ('pending', 'leased')
+              AND s.run_id = :run_id AND s.state IN ('pending', 'leased')
         """),
         values,
     )
+    # Open shards by now: it was completed, and its failed questions are asked again since a moment
+    # ago. Then this came before that, and the run stays as it is.
     ended = session.execute(
         text("""
-            UPDATE recallwatch.run SET status = :status, verdict = 'unmeasured',
+            UPDATE recallwatch.run r SET status = :status, verdict = 'unmeasured',
                 reasons = ARRAY[:reason], findings = CAST(:findings AS jsonb),
                 finished_at = clock_timestamp()
-            WHERE id = ANY(:ids) AND status IN ('queued', 'running') RETURNING id
+            WHERE id = :run_id AND status IN ('queued', 'running') AND NOT EXISTS (
+                SELECT FROM recallwatch.shard s
+                WHERE s.run_id = r.id AND s.state IN ('pending', 'leased'))
+            RETURNING 1
         """),
         values,
     )
-    return sorted(ended.scalars())
+    return ended.one_or_none() is not None
 
 
 def resume(session: Session, run_id: int, *, deadline: int) -> bool:
     """Let a failed or cancelled run go on with the shards that are not done, all tries anew.
 
-    It gets `deadline` seconds from now. False: it is in another state.
+    It gets `deadline` seconds from now, and no notice of re-indexing joins or delays its batch any
+    more. False: it is in another state.
     """
     shards.lock_open(session, [run_id])
     session.execute(
@@ -178,15 +199,24 @@ def resume(session: Session, run_id: int, *, deadline: int) -> bool:
         """),
         {"run_id": run_id},
     )
-    return _reopen(session, run_id, ("failed", "cancelled"), deadline)
+    if not _reopen(session, run_id, ("failed", "cancelled"), deadline):
+        return False
+    session.execute(
+        text("""
+            UPDATE recallwatch.batch b SET quiet_until = NULL FROM recallwatch.run r
+            WHERE r.id = :run_id AND b.id = r.batch_id AND b.quiet_until IS NOT NULL
+        """),
+        {"run_id": run_id},
+    )
+    return True
 
 
 def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
     """Reopen a completed run's shards that hold a failed question, and its exact search.
 
-    Their results are taken out, so that each question still counts once; what they cost was
-    spent, and counts on. False: the run is in another state. Call `lock_completed` first, and make
-    sure that nothing hangs on the run's record.
+    One that was refused stays so. Their results are taken out, so that each question still counts
+    once; what they cost was spent, and counts on. False: the run is in another state. Call
+    `lock_completed` first, and make sure that nothing hangs on the run's record.
     """
     values = {"run_id": run_id, "spent": list(shards.SPENT)}
     if lock_completed(session, run_id) is None:
@@ -199,7 +229,7 @@ def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
                     next_at = NULL, rung_at = NULL, ef_search = NULL, stats = (
                         SELECT jsonb_object_agg(key, value) FROM jsonb_each(s.stats)
                         WHERE key = ANY(:spent))
-                WHERE s.run_id = :run_id AND (s.kind = 'exact' OR EXISTS (
+                WHERE s.run_id = :run_id AND (s.kind = 'exact' AND NOT s.refused OR EXISTS (
                     SELECT FROM recallwatch.result r WHERE r.run_id = s.run_id
                       AND r.position BETWEEN s.first_position AND s.last_position
                       AND r.outcome = 'failed'))
@@ -235,7 +265,9 @@ def _reopen(session: Session, run_id: int, was: Sequence[str], deadline: int) ->
             n_scored = NULL, n_failed = NULL, n_ineligible = NULL, latency = NULL, cost = NULL,
             deadline_at = now() + make_interval(secs => :deadline),
             reduce_attempts = 0, reduce_next_at = NULL, reduce_error = NULL
-        WHERE id = :run_id AND status = ANY(:was) RETURNING 1
+        WHERE id = :run_id AND status = ANY(:was) AND NOT EXISTS (
+            SELECT FROM recallwatch.shard s WHERE s.run_id = :run_id AND s.state = 'failed')
+        RETURNING 1
     """)
     values = {"run_id": run_id, "was": list(was), "deadline": deadline}
     return session.execute(query, values).one_or_none() is not None

@@ -201,13 +201,14 @@ class Idle:
 def idle(session: Session, *, minutes: int) -> list[Idle]:
     """Return the unfinished runs, older than this, where no worker has a shard of any run.
 
-    None where one has: the others then wait for their turn. A reducer's lease, a wait before the
+    None where one has: the others then wait for their turn. A reducer's lock, a wait before the
     next try, and one until re-indexing is over count as work too.
     """
     query = text("""
         WITH unfinished AS (
             SELECT id, created_at, reduce_next_at FROM recallwatch.run
             WHERE status IN ('queued', 'running')
+            FOR SHARE SKIP LOCKED -- a reducer has it locked while it works
         )
         SELECT id, extract(epoch FROM clock_timestamp() - created_at)::float8 / 60 AS minutes
         FROM unfinished WHERE created_at < clock_timestamp() - make_interval(mins => :minutes)

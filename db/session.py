@@ -2,13 +2,22 @@
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
@@ -18,6 +27,8 @@ from pipeline.errors import PermanentError, RecallwatchError, TransientError
 __all__ = [
     "Database",
     "Session",
+    "allow_idling",
+    "apart",
     "application_name",
     "driver_connection",
     "end_frozen",
@@ -27,11 +38,17 @@ __all__ = [
 ]
 
 
+_Kinds = tuple[type[psycopg.Error], ...]
+
 IDLE_LIMIT = 60
 """Seconds after which the server ends a worker's transaction whose process sends nothing.
 
 A process that is frozen, or whose host is gone, would keep its locks for as long as that lasts.
 """
+
+
+LOCK_LIMIT = 10
+"""Seconds that who holds an advisory lock waits for a row that another transaction has locked."""
 
 
 class Database:
@@ -52,19 +69,20 @@ class Database:
             **pool,
         )
         if idle_limit is not None:
-            event.listen(self.engine, "connect", partial(_limit_idling, idle_limit))
+            event.listen(self.engine, "connect", partial(_end_with_its_process, idle_limit))
+        event.listen(self.engine, "handle_error", _leave_a_former_primary)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """Give a connection inside one transaction: committed at the end, undone on an error."""
-        with self._errors(), self.engine.begin() as connection:
+        with self._errors() as ended, self.engine.begin() as connection, ended.noted():
             yield connection
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """Give an ORM session inside one transaction; loaded objects stay readable after it."""
-        with self._errors(), self._sessions.begin() as session:
+        with self._errors() as ended, self._sessions.begin() as session, ended.noted():
             yield session
 
     def close(self) -> None:
@@ -78,10 +96,13 @@ class Database:
         return f"{host}/{self.url.database}"
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> Iterator["_Ended"]:
+        ended = _Ended()
         try:
-            yield
+            yield ended
         except (DBAPIError, psycopg.Error) as error:
+            if ended.by is not None:
+                raise ended.by from None
             mapped = self._in_our_words(error)
             if mapped is None:
                 raise
@@ -91,17 +112,9 @@ class Database:
         """Return our error for SQLAlchemy's, or for psycopg's own, which a COPY raises."""
         cause = error.orig if isinstance(error, DBAPIError) else error
         reason = str(cause).strip().partition("\n")[0]
-        if isinstance(cause, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-            return PermanentError(
-                f"database {self.name} lacks recallwatch's tables or they are of another"
-                " version; run: recallwatch migrate"
-            )
-        if isinstance(cause, psycopg.errors.InsufficientPrivilege):
-            return PermanentError(
-                f"database {self.name}: {reason}; grant it to the role in DATABASE_URL"
-            )
-        if isinstance(cause, psycopg.errors.IdleInTransactionSessionTimeout):
-            return TransientError(f"database {self.name}: {reason}")
+        for kinds, ours, words in _IN_OUR_WORDS:
+            if isinstance(cause, kinds):
+                return ours(f"database {self.name}" + words.format(reason=reason))
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             if cause.sqlstate is not None:
                 return TransientError(f"database {self.name}: {reason}")
@@ -112,16 +125,83 @@ class Database:
         return None
 
 
-def _limit_idling(seconds: int, connection: psycopg.Connection[Any], _record: object) -> None:
+_IN_OUR_WORDS: Sequence[tuple[_Kinds, type[RecallwatchError], str]] = (
+    (
+        (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn),
+        PermanentError,
+        " lacks recallwatch's tables or they are of another version; run: recallwatch migrate",
+    ),
+    (
+        (psycopg.errors.InsufficientPrivilege,),
+        PermanentError,
+        ": {reason}; grant it to the role in DATABASE_URL",
+    ),
+    (
+        (psycopg.errors.ReadOnlySqlTransaction,),
+        TransientError,
+        " takes no writes ({reason}): DATABASE_URL has to lead to the primary",
+    ),
+    ((psycopg.errors.IdleInTransactionSessionTimeout,), TransientError, ": {reason}"),
+)
+
+
+class _Ended:
+    """What ended a transaction's block, where it was no error of the database.
+
+    A time limit that interrupts a statement leaves the connection waiting for its answer; that the
+    rollback fails then is not what went wrong.
+    """
+
+    def __init__(self) -> None:
+        self.by: Exception | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, psycopg.Error):
+            raise
+        except Exception as error:
+            self.by = error
+            raise
+
+
+def _end_with_its_process(
+    seconds: int, connection: psycopg.Connection[Any], _record: object
+) -> None:
+    """Have the server end a transaction whose process is frozen, gone, or waits no longer."""
     connection.execute(f"SET idle_in_transaction_session_timeout = '{seconds}s'")
     connection.commit()
+    # A server on a system that cannot tell refuses it.
+    with suppress(psycopg.errors.InvalidParameterValue), connection.transaction():
+        connection.execute("SET client_connection_check_interval = '1s'")
+
+
+def _leave_a_former_primary(context: ExceptionContext) -> None:
+    """Close pooled connections to a server that takes no writes any more: another one does."""
+    if isinstance(context.original_exception, psycopg.errors.ReadOnlySqlTransaction):
+        context.is_disconnect = True
+
+
+def allow_idling(session: Session, seconds: int) -> None:
+    """Give this transaction so long between statements: it waits for another server meanwhile."""
+    query = text("SELECT set_config('idle_in_transaction_session_timeout', :limit, true)")
+    session.execute(query, {"limit": f"{seconds}s"})
+
+
+@contextmanager
+def apart(session: Session) -> Iterator[None]:
+    """Undo what fails in the block, and leave the rest of the transaction as it is."""
+    with session.begin_nested():
+        yield
 
 
 def end_frozen(session: Session) -> list[int]:
-    """End connections of ours whose process stopped in the middle of a COPY; return their pids.
+    """End connections of ours whose process stopped within a statement; return their pids.
 
-    The server waits for the rest of it without a limit (`IDLE_LIMIT` is for between statements),
-    and others wait for its locks.
+    The server waits without a limit for a client that neither sends the rest of a statement nor
+    takes its result (`IDLE_LIMIT` is for between statements), and others wait for its locks. An
+    import may wait for its input.
     """
     # Materialized: a plan may ask for the end of a connection before it looks at whose it is.
     query = text("""
@@ -129,8 +209,8 @@ def end_frozen(session: Session) -> list[int]:
             SELECT pid FROM pg_stat_activity
             WHERE datname = current_database() AND usename = current_user
               AND application_name LIKE 'recallwatch %' AND state = 'active'
-              AND wait_event_type = 'Client' AND wait_event = 'ClientRead'
-              AND query ILIKE '%COPY recallwatch.%'
+              AND wait_event_type = 'Client' AND wait_event IN ('ClientRead', 'ClientWrite')
+              AND query NOT ILIKE '%COPY incoming%'
               AND state_change < clock_timestamp() - make_interval(secs => :limit)
         )
         SELECT pid FROM frozen WHERE pg_terminate_backend(pid)
@@ -162,13 +242,16 @@ def server_version(database: Database) -> int:
 def try_lock(session: Session, key: int) -> bool:
     """Take an advisory lock until the transaction ends; False: somebody else holds it.
 
-    Nobody holds it for ever: the transaction ends after `IDLE_LIMIT` seconds without a statement.
+    Nobody holds it for ever: the transaction ends after `IDLE_LIMIT` seconds without a statement,
+    and waits `LOCK_LIMIT` seconds at most for a row's lock.
     """
     query = text("""
         SELECT pg_try_advisory_xact_lock(:key),
-            set_config('idle_in_transaction_session_timeout', :limit, true)
+            set_config('idle_in_transaction_session_timeout', :idle, true),
+            set_config('lock_timeout', :lock, true)
     """)
-    return bool(session.scalar(query, {"key": key, "limit": f"{IDLE_LIMIT}s"}))
+    values = {"key": key, "idle": f"{IDLE_LIMIT}s", "lock": f"{LOCK_LIMIT}s"}
+    return bool(session.scalar(query, values))
 
 
 def driver_connection(connection: Connection | Session) -> psycopg.Connection[Any]:

@@ -119,6 +119,7 @@ def lock_open(session: Session, run_ids: Sequence[int]) -> None:
     """Lock the runs' shards that are not done until the transaction ends, all in one order.
 
     Whoever locks several of them comes here first, or two that end a run at once would deadlock.
+    Who ends several runs goes through them by number: the shards of one, its row, then the next.
     """
     query = text("""
         SELECT FROM recallwatch.shard WHERE run_id = ANY(:ids) AND state <> 'done'
@@ -141,6 +142,16 @@ def holds(session: Session, claim: Claim) -> bool:
     return session.scalar(query, values) is not None
 
 
+# A batch's shards of one number, locked in the order of their runs: see `lock_open`.
+_WAITING_FOR_VECTORS = """
+    WITH waiting AS MATERIALIZED (
+        SELECT s.run_id FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
+        WHERE r.batch_id = :batch_id AND r.needs_vectors AND r.status IN ('queued', 'running')
+          AND s.number = :number AND s.kind = 'served' AND s.state = 'pending'
+        ORDER BY s.run_id FOR NO KEY UPDATE OF s)
+"""
+
+
 def hold_for_embedding(
     session: Session, batch_id: int, number: int, *, lease: int
 ) -> tuple[int, int] | None:
@@ -149,13 +160,12 @@ def hold_for_embedding(
     Returns its first and last position, or None when nothing waits for the vectors. Should the
     embedding task die, the shard is rung again when the hold ends and embeds inline.
     """
-    query = text("""
+    query = text(f"""
+        {_WAITING_FOR_VECTORS}
         UPDATE recallwatch.shard s
-        SET next_at = clock_timestamp() + make_interval(secs => :lease)
-        FROM recallwatch.run r
-        WHERE r.id = s.run_id AND r.batch_id = :batch_id AND r.needs_vectors
-          AND r.status IN ('queued', 'running') AND s.number = :number AND s.kind = 'served'
-          AND s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
+        SET next_at = clock_timestamp() + make_interval(secs => :lease) FROM waiting w
+        WHERE s.run_id = w.run_id AND s.number = :number
+          AND coalesce(s.next_at <= clock_timestamp(), true)
         RETURNING s.first_position, s.last_position
     """)
     values = {"batch_id": batch_id, "number": number, "lease": lease}
@@ -167,13 +177,12 @@ def end_hold(
     session: Session, batch_id: int, number: int, *, wait: float = 0, error: str | None = None
 ) -> list[int]:
     """Let a batch's shard be evaluated again, at once or in `wait` seconds; return the runs."""
-    query = text("""
+    query = text(f"""
+        {_WAITING_FOR_VECTORS}
         UPDATE recallwatch.shard s
         SET error = coalesce(:error, s.error), next_at = CASE WHEN :wait > 0
             THEN clock_timestamp() + make_interval(secs => :wait) END
-        FROM recallwatch.run r
-        WHERE r.id = s.run_id AND r.batch_id = :batch_id AND r.needs_vectors
-          AND r.status IN ('queued', 'running') AND s.number = :number AND s.state = 'pending'
+        FROM waiting w WHERE s.run_id = w.run_id AND s.number = :number
         RETURNING s.run_id
     """)
     values = {"batch_id": batch_id, "number": number, "wait": wait, "error": error}

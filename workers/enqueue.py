@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from db import golden, reindexing, runs, shards
 from db.models import Batch, GoldenVersion, Run
-from db.session import Session
+from db.session import Session, allow_idling
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.embedding.build import identity
@@ -116,6 +116,8 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
     corpus = fingerprint(ctx.corpus(), table)
     check_corpus(ctx, wanted.strategies, table, corpus)
     with ctx.database.begin() as session:
+        # The corpus is asked meanwhile, which may take its time.
+        allow_idling(session, ctx.settings.queue.lease)
         version = golden.snapshot(session, wanted.set_name)
         keys = check_liveness(ctx, session, table, version, wanted.level)
         plans = [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies]

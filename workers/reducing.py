@@ -40,20 +40,22 @@ def reduce(ctx: Context, run_id: int) -> bool:
     wrong counts an attempt, and the sweep fails a run that has none left.
     """
     with structlog.contextvars.bound_contextvars(run=run_id):
-        if not _claim(ctx, run_id):
+        attempt = _claim(ctx, run_id)
+        if attempt is None:
             return False
         try:
             return _reduce(ctx, run_id)
         except SoftTimeLimitExceeded:
             limit = ctx.settings.queue.lease
-            _release(ctx, run_id, TransientError(f"not done in {limit} seconds ([queue] lease)"))
+            late = TransientError(f"not done in {limit} seconds ([queue] lease)")
+            _release(ctx, run_id, attempt, late)
         except Exception as error:
             log.exception("reduction_raised")
-            _release(ctx, run_id, error)
+            _release(ctx, run_id, attempt, error)
         return False
 
 
-def _claim(ctx: Context, run_id: int) -> bool:
+def _claim(ctx: Context, run_id: int) -> int | None:
     queue = ctx.settings.queue
     with ctx.database.begin() as session:
         return run_states.claim_reduction(
@@ -61,12 +63,11 @@ def _claim(ctx: Context, run_id: int) -> bool:
         )
 
 
-def _release(ctx: Context, run_id: int, error: Exception) -> None:
+def _release(ctx: Context, run_id: int, attempt: int, error: Exception) -> None:
     reason = str(error) if isinstance(error, RecallwatchError) else repr(error)
+    wait = wait_before_retry(error, attempt=attempt)
     with ctx.database.begin() as session:
-        run_states.release_reduction(
-            session, run_id, error=reason, wait=wait_before_retry(error, attempt=1)
-        )
+        run_states.release_reduction(session, run_id, attempt=attempt, error=reason, wait=wait)
 
 
 def _reduce(ctx: Context, run_id: int) -> bool:

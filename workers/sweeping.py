@@ -1,13 +1,15 @@
 """Task sweep: whatever message was lost, the state in PostgreSQL says what is to be done."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import redis
 import structlog
 
 from db import alerts, exact, reindexing, run_states, runs, shards
-from db.session import Session, end_frozen, try_lock
-from pipeline.errors import TransientError
+from db.session import Session, apart, end_frozen, try_lock
+from pipeline.errors import PermanentError, TransientError
 from workers import context, doorbell, enqueue
 from workers.app import app
 from workers.context import Context
@@ -68,34 +70,53 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
 
 
 def _end_frozen(ctx: Context) -> None:
-    with ctx.database.begin() as session:
-        ended = end_frozen(session)
-    if ended:
-        log.warning("frozen_connections_ended", backends=ended)
+    """End connections of frozen processes; a server that does not let us is no reason to stop."""
+    try:
+        with ctx.database.begin() as session:
+            ended = end_frozen(session)
+    except PermanentError as error:
+        log.warning("frozen_connections_not_looked_for", reason=str(error))
+    else:
+        if ended:
+            log.warning("frozen_connections_ended", backends=ended)
 
 
 def _end_exact(ctx: Context, session: Session) -> None:
     """End exact searches out of attempts or time; their runs are then ready to be reduced."""
     for run_id, reason in exact.hopeless(session, attempts=ctx.settings.queue.attempts):
         log.warning("exact_search_failed", run=run_id, reason=reason)
-        exact.give_up(session, run_id, reason)
+        with _going_on(session, run_id):
+            exact.give_up(session, run_id, reason)
 
 
 def _fail_hopeless(ctx: Context, session: Session) -> list[int]:
     """Fail runs with a shard or a reducer out of attempts, and runs past their deadline."""
     attempts = ctx.settings.queue.attempts
-    out_of_attempts = [
-        *shards.exhausted(session, attempts=attempts),
-        *run_states.irreducible(session, attempts=attempts),
-    ]
-    hopeless = [([run_id], reason) for run_id, reason in out_of_attempts]
     late = "not finished by its deadline ([queue] deadline)"
-    hopeless.append((run_states.overdue(session), late))
-    return [
-        run_id
-        for run_ids, reason in hopeless
-        for run_id in fail_within(ctx, session, run_ids, reason)[0]
-    ]
+    hopeless = dict.fromkeys(run_states.overdue(session), late)
+    hopeless |= dict(shards.exhausted(session, attempts=attempts))
+    failed = _fail_each(ctx, session, hopeless)
+    # These come last: they are locked from here on.
+    irreducible = dict(run_states.irreducible(session, attempts=attempts))
+    return failed + _fail_each(ctx, session, irreducible)
+
+
+def _fail_each(ctx: Context, session: Session, reasons: Mapping[int, str]) -> list[int]:
+    failed = []
+    for run_id, reason in sorted(reasons.items()):
+        with _going_on(session, run_id):
+            failed += fail_within(ctx, session, [run_id], reason)[0]
+    return failed
+
+
+@contextmanager
+def _going_on(session: Session, run_id: int) -> Iterator[None]:
+    """Keep what goes wrong with one run from keeping the others waiting, sweep after sweep."""
+    try:
+        with apart(session):
+            yield
+    except Exception:
+        log.exception("sweep_of_run_failed", run=run_id)
 
 
 def _ring_batch(ctx: Context, batch_id: int) -> None:

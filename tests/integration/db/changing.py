@@ -37,7 +37,7 @@ def retry(db: Database, run_id: int) -> bool:
         return run_states.retry_failed(session, run_id, deadline=HOUR)
 
 
-def reduction(db: Database, run_id: int, attempts: int = 3) -> bool:
+def reduction(db: Database, run_id: int, attempts: int = 3) -> int | None:
     with db.begin() as session:
         return run_states.claim_reduction(session, run_id, lease=60, attempts=attempts)
 

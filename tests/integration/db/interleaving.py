@@ -94,7 +94,7 @@ class Interleaving(Generic[Model]):
             if self.is_open and _waited(error):
                 return None
             raise
-        if skips and self.is_open and returned is None:
+        if skips and self.is_open and not returned:
             _roll_back(transaction, _UndoneError())
             return None
         opened = _Open(who, transaction, self.model, after, lambda: then(returned))

@@ -179,16 +179,18 @@ class RunModel:
         status = "running" if self.run.started else "queued"
         self.run = RunRow(status=status, started=self.run.started)
 
-    def claim_reduction(self) -> bool:
+    def claim_reduction(self) -> int | None:
         if not self.is_reducible or self.run.reduce_attempts >= ATTEMPTS:
-            return False
+            return None
         self.run.reduce_attempts += 1
         self.run.reduce_next = "ahead"
-        return True
+        return self.run.reduce_attempts
 
-    def release_reduction(self, when: When) -> None:
-        if self.run.is_unfinished:
-            self.run.reduce_next, self.run.reduce_error = when, "raised"
+    def release_reduction(self, attempt: int, when: When) -> bool:
+        if not self.run.is_unfinished or attempt != self.run.reduce_attempts:
+            return False
+        self.run.reduce_next, self.run.reduce_error = when, "raised"
+        return True
 
     def complete(self) -> bool:
         """Do what the reducer does under the run's lock."""

@@ -70,7 +70,7 @@ def test_a_finished_run_is_neither_begun_nor_locked_nor_ended_nor_reduced(
     with db.begin() as session:
         run_states.mark_running(session, run)
         assert run_states.lock(session, run) is None
-        run_states.release_reduction(session, run, error="late", wait=0)
+        assert not run_states.release_reduction(session, run, attempt=0, error="late", wait=0)
     execute(db, "UPDATE recallwatch.shard SET state = 'done'")
     assert cancel(db, run) == fail(db, run) == []
     assert not reduction(db, run)
@@ -82,6 +82,33 @@ def test_a_finished_run_is_neither_begun_nor_locked_nor_ended_nor_reduced(
         assert run_states.reducible(session, attempts=3) == []
         assert run_states.irreducible(session, attempts=0) == []
         assert run_states.overdue(session) == []
+
+
+def test_a_reducer_that_is_late_does_not_speak_for_the_one_that_took_its_place(
+    db: Database, run: int
+) -> None:
+    store_all(db, run, [scored(position) for position in range(4)])
+    assert reduction(db, run) == 1
+    execute(db, "UPDATE recallwatch.run SET reduce_next_at = now()")
+    assert reduction(db, run) == 2
+
+    with db.begin() as session:
+        assert not run_states.release_reduction(session, run, attempt=1, error="late", wait=0)
+    assert run_of(db, run).reduce_error is None
+
+
+def test_a_reducer_at_work_keeps_others_away_however_long_it_takes(db: Database, run: int) -> None:
+    store_all(db, run, [scored(position) for position in range(4)])
+    assert reduction(db, run, attempts=1)
+    execute(db, "UPDATE recallwatch.run SET reduce_next_at = now()")
+
+    with db.begin() as working:
+        assert run_states.lock(working, run) is not None
+        assert reduction(db, run) is None
+        with db.begin() as sweeping:
+            assert run_states.irreducible(sweeping, attempts=1) == []
+    with db.begin() as sweeping:
+        assert len(run_states.irreducible(sweeping, attempts=1)) == 1
 
 
 @pytest.mark.parametrize("how", [cancel, fail])
@@ -149,7 +176,7 @@ def test_a_reduction_that_went_wrong_waits_and_says_why(db: Database, run: int) 
     store_all(db, run, [scored(position) for position in range(4)])
     assert reduction(db, run)
     with db.begin() as session:
-        run_states.release_reduction(session, run, error="disk full", wait=60)
+        assert run_states.release_reduction(session, run, attempt=1, error="disk full", wait=60)
 
     assert not reduction(db, run)
     execute(db, "UPDATE recallwatch.run SET reduce_next_at = now()")

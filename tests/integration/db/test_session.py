@@ -1,8 +1,10 @@
 """A fault of our own database is one clear line of our own, whoever meets it first."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 from sqlalchemy import text
@@ -10,7 +12,14 @@ from sqlalchemy.exc import IntegrityError
 
 from db import golden
 from db import session as session_module
-from db.session import Database, driver_connection, end_frozen, server_version, try_lock
+from db.session import (
+    Database,
+    apart,
+    driver_connection,
+    end_frozen,
+    server_version,
+    try_lock,
+)
 from pipeline.errors import PermanentError, TransientError
 from pipeline.types import Question
 from tests.integration.db.building import SET, execute, fetch, questions
@@ -203,6 +212,89 @@ def test_a_worker_frozen_in_the_middle_of_a_copy_loses_its_connection(
     with db.begin() as session:
         assert end_frozen(session) == [driver.info.backend_pid]
     frozen.invalidate()
+
+
+def test_a_worker_that_takes_no_result_any_more_loses_its_connection(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "IDLE_LIMIT", 1)
+    frozen = db.engine.raw_connection()
+    driver = frozen.driver_connection
+    assert driver is not None
+    driver.pgconn.send_query(b"SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
+    time.sleep(1.5)
+
+    with db.begin() as session:
+        assert end_frozen(session) == [driver.info.backend_pid]
+    frozen.invalidate()
+
+
+BACKEND = "SELECT pg_backend_pid()"
+
+
+class TimeIsUpError(Exception):
+    """As Celery's soft time limit: raised by a signal, in the middle of whatever runs."""
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise TimeIsUpError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_time_limit_within_a_statement_is_what_is_raised_and_frees_its_locks(
+    db: Database,
+) -> None:
+    url = db.url.render_as_string(hide_password=False)
+    worker = Database(url, pooled=False, idle_limit=60)
+
+    def take_too_long() -> None:
+        with worker.begin() as session:
+            session.execute(text("SELECT pg_advisory_xact_lock(7)"))
+            session.execute(text("SELECT pg_sleep(60)"))
+
+    with pytest.raises(TimeIsUpError), interrupted_after(0.5):
+        take_too_long()
+
+    wait_until_free(db, 7)
+    with db.begin() as session:
+        assert try_lock(session, 7)
+
+
+def test_a_server_that_takes_no_writes_is_transient_and_left(db: Database) -> None:
+    pooled = Database(db.url.render_as_string(hide_password=False))
+    [before] = fetch(pooled, BACKEND)
+
+    def write() -> None:
+        with pooled.begin() as session:
+            session.execute(text("SET TRANSACTION READ ONLY"))
+            session.execute(text("CREATE TABLE t ()"))
+
+    with pytest.raises(TransientError, match=r"takes no writes .* has to lead to the primary"):
+        write()
+    [after] = fetch(pooled, BACKEND)
+    assert after != before
+    pooled.close()
+
+
+def test_what_fails_apart_leaves_the_rest_as_it_is(db: Database) -> None:
+    execute(db, "CREATE TABLE kept (n int)")
+    with db.begin() as session:
+        session.execute(text("INSERT INTO kept VALUES (1)"))
+        with suppress(ZeroDivisionError), apart(session):
+            session.execute(text("INSERT INTO kept VALUES (2)"))
+            raise ZeroDivisionError
+        session.execute(text("INSERT INTO kept VALUES (3)"))
+
+    assert fetch(db, "SELECT n FROM kept ORDER BY n") == [1, 3]
 
 
 def test_connections_say_whose_they_are(db: Database) -> None:

@@ -1,6 +1,10 @@
+import threading
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from db import run_states, shards
 from db.results import ResultRow
@@ -279,6 +283,33 @@ def test_the_hold_of_an_embedder_that_died_ends_by_itself(
 
     assert claim(db, vector) is not None
     assert claim(db, exact) is None
+
+
+def test_the_shards_of_a_batch_are_locked_by_the_number_of_their_runs(
+    db: Database, batch: tuple[int, list[int]]
+) -> None:
+    batch_id, (first, _, last) = batch
+    with db.begin() as ending:
+        shards.lock_open(ending, [first])
+        for change in (hold, end_hold):
+            waiting = threading.Thread(target=change, args=(db, batch_id))
+            waiting.start()
+            wait_until_somebody_waits(db)
+            with db.begin() as session:
+                session.execute(text("SET LOCAL lock_timeout = '1s'"))
+                shards.lock_open(session, [last])
+    # Both go on when the first is free.
+    waiting.join(timeout=20)
+    assert not waiting.is_alive()
+
+
+def wait_until_somebody_waits(db: Database) -> None:
+    while not fetch(
+        db,
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND datname = current_database()",
+    ):
+        time.sleep(0.02)
 
 
 def test_nothing_is_held_once_every_run_has_its_shard(

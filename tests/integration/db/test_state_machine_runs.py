@@ -234,18 +234,21 @@ class RunMachine(RuleBasedStateMachine):
             ),
             RunModel.claim_reduction,
             stay_open=stays,
+            skips=True,
         )
 
     @precondition(lambda self: self.two.model.run.reduce_attempts)
-    @rule(who=WHO, stays=STAYS, when=WHEN)
-    def release_reduction(self, who: int, stays: bool, when: When) -> None:
+    @rule(who=WHO, stays=STAYS, when=WHEN, late=st.booleans())
+    def release_reduction(self, who: int, stays: bool, when: When, late: bool) -> None:
+        attempt, wait = self.two.model.run.reduce_attempts - late, LATER[str(when)]
         self.two.act(
             who,
             lambda session: run_states.release_reduction(
-                session, self.run_id, error="raised", wait=LATER[str(when)]
+                session, self.run_id, attempt=attempt, error="raised", wait=wait
             ),
-            lambda model: model.release_reduction(when),
+            lambda model: model.release_reduction(attempt, when),
             stay_open=stays,
+            skips=True,
         )
 
     @rule(who=WHO, stays=STAYS)

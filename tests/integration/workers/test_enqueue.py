@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,11 @@ from tests.conftest import REPOSITORY
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
 from tests.integration.workers.working import DIMENSIONS, NOWHERE, Bell, finish_runs, start_runs
-from workers import context
+from workers import context, enqueue, preflight
 from workers.context import Context
-from workers.doorbell import EMBED_SHARD
+from workers.doorbell import EMBED_SHARD, EVALUATE_SHARD
 from workers.enqueue import Request, start, start_batch
+from workers.preflight import Liveness
 
 
 def rows(db: Database) -> list[int]:
@@ -53,6 +55,24 @@ def test_a_run_records_all_that_a_worker_needs(ctx: Context, bell: Bell) -> None
     assert run.embedding_model is not None
     assert (run.deadline_at - run.created_at).total_seconds() == 6 * 3600
     assert bell.messages == [(EMBED_SHARD, (started.batch_id, number)) for number in range(3)]
+
+
+def test_a_corpus_that_takes_its_time_does_not_undo_a_start(
+    settings: Settings, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = preflight.check_liveness
+
+    def look_slowly(*arguments: Any) -> Liveness:  # noqa: ANN401 - check_liveness' arguments
+        time.sleep(1.5)
+        return look(*arguments)
+
+    monkeypatch.setattr(enqueue, "check_liveness", look_slowly)
+    worker = Context(settings, idle_limit=1)
+
+    started = start_runs(worker, "fulltext")
+
+    assert bell.messages == [(EVALUATE_SHARD, (started.run_ids[0], number)) for number in range(3)]
+    worker.close()
 
 
 def test_dead_keys_are_warned_of(ctx: Context, bell: Bell) -> None:

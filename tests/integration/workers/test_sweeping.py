@@ -1,16 +1,18 @@
 """The state says what is to be done when a message was lost, and who does it does it once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pytest
 from pydantic import SecretStr
 from redis import Redis
+from sqlalchemy import text
 
-from db import alerts
+from db import alerts, run_states
 from db.models import Alert
-from db.session import Database, try_lock
-from pipeline.errors import TransientError
+from db.runs import RunContext
+from db.session import Database, Session, try_lock
+from pipeline.errors import PermanentError, TransientError
 from pipeline.settings import Settings
 from pipeline.types import AlertState
 from tests.integration.db.building import (
@@ -30,6 +32,7 @@ from tests.integration.db.building import (
 )
 from tests.integration.workers.conftest import Opener
 from tests.integration.workers.working import NOWHERE, Bell
+from workers import failing, sweeping
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT, EVALUATE_SHARD, REDUCE_RUN
 from workers.sweeping import LOCK, Swept, sweep
@@ -173,6 +176,61 @@ def test_a_run_that_was_measured_in_time_is_reduced_though_late(ctx: Context, ru
 
 
 @pytest.mark.usefixtures("run")
+def test_one_run_whose_alert_cannot_be_written_keeps_nobody_waiting(
+    ctx: Context, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, later = (start_run(ctx.database, set_name="four", shard_size=2) for _ in range(2))
+    execute(
+        ctx.database,
+        "UPDATE recallwatch.run SET deadline_at = now() - interval '1 hour' WHERE id <> :run",
+        {"run": run},
+    )
+
+    def raise_for_one(_session: object, found: RunContext, _settings: object) -> list[int]:
+        if found.run.id == late:
+            raise KeyError("outcome")
+        return []
+
+    monkeypatch.setattr(failing, "write_alerts", raise_for_one)
+
+    swept = sweep(ctx)
+
+    assert swept == Swept(failed=[late, later], rung=[(run, 0), (run, 1)], reduced=[])
+    assert run_of(ctx.database, late).status == "failed"
+
+
+def test_one_run_that_cannot_be_ended_keeps_nobody_waiting(
+    ctx: Context, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, later = (start_run(ctx.database, set_name="four", shard_size=2) for _ in range(2))
+    execute(
+        ctx.database,
+        "UPDATE recallwatch.run SET deadline_at = now() - interval '1 hour' WHERE id <> :run",
+        {"run": run},
+    )
+    fail = run_states.fail
+
+    def fail_but_one(session: Session, run_ids: Sequence[int], reason: str) -> list[int]:
+        if late in run_ids:
+            session.execute(text("SELECT 1 / 0"))
+        return fail(session, run_ids, reason)
+
+    monkeypatch.setattr(run_states, "fail", fail_but_one)
+
+    assert sweep(ctx) == Swept(failed=[later], rung=[(run, 0), (run, 1)], reduced=[])
+
+
+def test_a_server_that_lets_nobody_end_connections_is_swept_all_the_same(
+    ctx: Context, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Session) -> list[int]:
+        raise PermanentError("permission denied for function pg_terminate_backend")
+
+    monkeypatch.setattr(sweeping, "end_frozen", refuse)
+
+    assert sweep(ctx) == Swept(failed=[], rung=[(run, 0), (run, 1)], reduced=[])
+
+
 def test_a_sweep_leaves_the_work_to_the_one_that_has_the_lock(ctx: Context, bell: Bell) -> None:
     with ctx.database.begin() as session:
         assert try_lock(session, LOCK)
