@@ -8,7 +8,8 @@ class Profile:
     """What a world is set to; all times in seconds.
 
     `attempts` are a shard's tries; `broker_frozen` is how long a frozen broker stays so, `slack`
-    how much later than its deadline a run may end before it counts as hung.
+    how much later than its deadline a run may end before it counts as hung. `small_disk`: give
+    PostgreSQL a disk that can be filled, where one can be mounted.
     """
 
     name: str
@@ -17,6 +18,7 @@ class Profile:
     deadline: int = 60
     slack: float = 20.0
     broker_frozen: float = 6.0
+    small_disk: bool = True
 
     @property
     def longer_than_lease(self) -> float:
@@ -32,5 +34,5 @@ PROFILES = {profile.name: profile for profile in (CI, RELEASE)}
 
 
 def soaking(profile: Profile) -> Profile:
-    """Return a profile without a reason to fail: nothing is broken in a soak."""
-    return replace(profile, name="soak", lease=20)
+    """Return a profile without a reason to fail: nothing is broken in a soak, and much stored."""
+    return replace(profile, name="soak", lease=20, small_disk=False)

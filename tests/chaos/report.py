@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 
 from bench.page import with_section
+from cli.git import current_commit
 from tests.acceptance.command import REPOSITORY
 from tests.chaos.runner import Outcome
 from tests.chaos.scenarios import Caught
@@ -79,6 +80,7 @@ class Report:
         alerts: Counter[str] = sum((o.alerts for o in self.outcomes), Counter())
         return {
             "date": datetime.now(UTC).date().isoformat(),
+            "revision": current_commit(),
             "seed": self.seed,
             "profile": self.profile,
             "machine": machine(),
@@ -120,7 +122,8 @@ class Report:
 
     def _about_runs(self) -> Iterator[str]:
         found = self.to_json()
-        yield f"Seed {self.seed}, profile {self.profile}, {self.seconds / 60:.0f} minutes."
+        minutes = self.seconds / 60
+        yield f"Seed {self.seed}, profile {self.profile}, {minutes:.0f} minutes, {_revision()}."
         yield from ("", "| fault | struck |", "| --- | --- |")
         yield from (f"| {name} | {n} |" for name, n in found["by_kind"].items())
         yield from (f"| {name} | left out: it cannot be done here |" for name in self.left_out)
@@ -130,7 +133,7 @@ class Report:
         yield from (f"| alerts that ended {s} | {n} |" for s, n in sorted(found["alerts"].items()))
 
     def _about_mutants(self) -> Iterator[str]:
-        yield f"Seed {self.seed}."
+        yield f"Seed {self.seed}, {_revision()}."
         yield from ("", "| mutant | caught by | seconds |", "| --- | --- | --- |")
         for caught in self.mutants:
             by = caught.violations[0].invariant if caught.violations else "SURVIVED"
@@ -146,6 +149,11 @@ class Report:
         for name, text in self._sections().items():
             page = with_section(page, name, f"### {TITLES[name]}\n\n{made} {text}")
         PAGE.write_text(page)
+
+
+def _revision() -> str:
+    """Name what was tested. Run it on a clean checkout: changes on top are not in the name."""
+    return f"revision {(current_commit() or 'unknown')[:8]}"
 
 
 def machine() -> str:

@@ -57,11 +57,12 @@ def kill(processes: Sequence[psutil.Process]) -> None:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system at `folder`, where this may be done; say whether it was."""
+def disk(folder: Path, *, small: bool) -> Iterator[bool]:
+    """Make `folder`, a small file system of its own where wanted and allowed; say whether it is."""
     folder.mkdir(mode=0o755)
     options = f"size={DISK_BYTES},mode=0755"
-    mounted = os.geteuid() == ROOT and _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", folder)
+    allowed = small and os.geteuid() == ROOT
+    mounted = allowed and _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", folder)
     try:
         yield mounted
     finally:

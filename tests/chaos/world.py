@@ -27,7 +27,7 @@ from tests.chaos.oracle import Collection, Expected
 from tests.chaos.profiles import Profile
 from tests.chaos.provider import DIMENSIONS, Provider
 from tests.chaos.receiver import HOOK, SLACK, Receiver
-from tests.chaos.servers import ForgetfulValkey, SmallPostgres, kill, server, small_disk, start
+from tests.chaos.servers import ForgetfulValkey, SmallPostgres, disk, kill, server, start
 from tests.chaos.settings_file import SCHEDULED_SET, settings_file
 from tests.chaos.supervisor import Service, Supervisor, marked
 from tests.chaos.switches import FOLDER_VARIABLE, Switches
@@ -180,7 +180,7 @@ def opened(
     try:
         with ExitStack() as stack:
             world = World(profile, Collection(seed), folder, mutant)
-            world.disk_is_small = stack.enter_context(small_disk(world.disk))
+            world.disk_is_small = stack.enter_context(disk(world.disk, small=profile.small_disk))
             stack.enter_context(world.provider)
             stack.enter_context(world.receiver)
             stack.callback(_stop_servers, world)
