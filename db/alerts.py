@@ -180,11 +180,12 @@ def told_in_a_row(session: Session, run_id: int, verdict: str, kind: str) -> dic
 
 _TOLD_BAD = f"""
 {_BEFORE}, told AS (
-    SELECT a.run_id, a.kind, a.channel FROM recallwatch.alert a WHERE a.state <> 'failed'
+    SELECT a.id, a.run_id, a.kind, a.channel FROM recallwatch.alert a WHERE a.state <> 'failed'
         AND (a.run_id IN (SELECT id FROM before) OR a.run_id = :run_id)
 ), bad AS (
-    SELECT * FROM told WHERE kind IN ('regressed', 'unmeasured')
-        AND run_id > coalesce((SELECT max(run_id) FROM told WHERE kind = 'recovered'), 0)
+    SELECT * FROM told t WHERE kind IN ('regressed', 'unmeasured') AND NOT EXISTS (
+        SELECT FROM told later
+        WHERE later.kind = 'recovered' AND (later.run_id, later.id) > (t.run_id, t.id))
 )
 """
 
@@ -192,8 +193,9 @@ _TOLD_BAD = f"""
 def unrecovered(session: Session, run_id: int) -> Sequence[Run]:
     """Return the runs before, of the same thing, that were told as bad, oldest first.
 
-    Only those since the last one that was told as recovered. The run itself is among them when it
-    failed before it was resumed.
+    Only those since the last one that was told as recovered, in the order of the runs, and of a
+    run's own alerts. The run itself is among them when it failed before it was resumed, or fell
+    when its failed questions were asked again.
     """
     query = text(f"{_TOLD_BAD} SELECT DISTINCT run_id FROM bad")
     ids = session.scalars(query, {"run_id": run_id}).all()

@@ -70,9 +70,16 @@ def plan(session: Session, run_id: int, questions: int, n_shards: int) -> None:
 
 
 def refuse(session: Session, run_id: int, reason: str) -> None:
-    """Note that a run gets no exact search, and why, as a shard that ended without results."""
+    """Note that a run gets no exact search, and why, as a shard that ended without results.
+
+    It asks nothing, whatever its ranks say, and nobody opens it again.
+    """
     plan(session, run_id, 1, 1)
-    give_up(session, run_id, reason)
+    query = text("""
+        UPDATE recallwatch.shard SET state = 'done', refused = true, error = :reason
+        WHERE run_id = :run_id AND kind = 'exact'
+    """)
+    session.execute(query, {"run_id": run_id, "reason": reason})
 
 
 def served(session: Session, version_id: int, claim: Claim) -> list[Served]:

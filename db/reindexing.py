@@ -7,9 +7,8 @@ from datetime import datetime
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db import runs
+from db import runs, shards
 from db.models import Batch, Run
-from db.run_states import UNFINISHED
 from db.runs import RunPlan
 from pipeline.types import Trigger
 
@@ -28,7 +27,8 @@ def join(
 
     Its runs take the plans' corpus fingerprints, which are newer. None: there is no such batch.
     Callers at once are told apart by the lock that `db.golden.snapshot` holds. A batch of which
-    a run was cancelled is not joined.
+    anything was measured, or a run was cancelled or resumed, is not joined: what it measured was
+    of the corpus as it was then.
     """
     waiting = (
         select(Batch)
@@ -42,10 +42,22 @@ def join(
     )
     for batch in session.scalars(waiting).all():
         planned = runs.of_batch(session, batch.id)
-        if _alike(planned, plans) and all(run.status in UNFINISHED for run in planned):
+        if _alike(planned, plans) and _is_untouched(session, planned):
             postpone(session, batch, planned, plans, quiet=quiet)
             return batch, planned
     return None
+
+
+def _is_untouched(session: Session, planned: Sequence[Run]) -> bool:
+    """Say whether nobody began or ended one of the runs, and keep it so."""
+    run_ids = [run.id for run in planned]
+    shards.lock_open(session, run_ids)
+    query = text("""
+        SELECT NOT EXISTS (SELECT FROM recallwatch.run
+                           WHERE id = ANY(:ids) AND (status <> 'queued' OR started_at IS NOT NULL))
+            AND NOT EXISTS (SELECT FROM recallwatch.shard WHERE run_id = ANY(:ids) AND token > 0)
+    """)
+    return bool(session.scalar(query, {"ids": run_ids}))
 
 
 def _alike(planned: Sequence[Run], plans: Sequence[RunPlan]) -> bool:
@@ -72,7 +84,10 @@ def postpone(
     values = {"id": batch.id, "quiet": quiet, "longest": LONGEST * quiet}
     until = session.execute(query, values).scalar_one()
     session.execute(
-        text("UPDATE recallwatch.shard SET next_at = :until WHERE run_id = ANY(:ids)"),
+        text("""
+            UPDATE recallwatch.shard SET next_at = :until
+            WHERE run_id = ANY(:ids) AND state = 'pending'
+        """),
         {"until": until, "ids": [run.id for run in planned]},
     )
     newer = {plan.strategy: plan for plan in plans}

@@ -218,7 +218,7 @@ def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
     once; what they cost was spent, and counts on. False: the run is in another state. Call
     `lock_completed` first, and make sure that nothing hangs on the run's record.
     """
-    values = {"run_id": run_id, "spent": list(shards.SPENT)}
+    values = {"run_id": run_id, "paid": list(shards.PAID)}
     if lock_completed(session, run_id) is None:
         return False
     session.execute(text("DELETE FROM recallwatch.exact_result WHERE run_id = :run_id"), values)
@@ -228,7 +228,7 @@ def retry_failed(session: Session, run_id: int, *, deadline: int) -> bool:
                 UPDATE recallwatch.shard s SET state = 'pending', attempts = 0, error = NULL,
                     next_at = NULL, rung_at = NULL, ef_search = NULL, stats = (
                         SELECT jsonb_object_agg(key, value) FROM jsonb_each(s.stats)
-                        WHERE key = ANY(:spent))
+                        WHERE key = ANY(:paid))
                 WHERE s.run_id = :run_id AND (s.kind = 'exact' AND NOT s.refused OR EXISTS (
                     SELECT FROM recallwatch.result r WHERE r.run_id = s.run_id
                       AND r.position BETWEEN s.first_position AND s.last_position

@@ -8,8 +8,11 @@ from sqlalchemy.orm import Session
 
 from pipeline.types import ShardKind
 
-SPENT = ("cached_texts", "embedded_texts", "embedding_calls")
-"""Those of a shard's counts, in texts and calls, that money and rate limits hang on."""
+PAID = ("embedded_texts", "embedding_calls")
+"""Those of a shard's counts, in texts and calls, that were paid for; trying again adds to them."""
+
+SPENT = ("cached_texts", *PAID)
+"""Those that money and rate limits hang on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,12 @@ def release(
     """Hand a shard back, to be tried again in `wait` seconds; False: the claim was lost.
 
     `counted=False` takes the attempt back: a server asked for patience, which is no fault of the
-    shard's. The run's deadline bounds it.
+    shard's. The run's deadline bounds it. It is then rung as the first time: see `unembedded`.
     """
     query = text("""
         UPDATE recallwatch.shard SET state = 'pending', lease_until = NULL, error = :error,
             attempts = attempts - CASE WHEN :counted THEN 0 ELSE 1 END,
+            rung_at = CASE WHEN :counted THEN rung_at END,
             next_at = clock_timestamp() + make_interval(secs => :wait)
         WHERE run_id = :run_id AND number = :number AND token = :token AND state = 'leased'
         RETURNING 1
@@ -258,6 +262,44 @@ def ring_pending(session: Session, run_id: int) -> list[int]:
     return sorted(session.execute(query, {"run_id": run_id}).scalars())
 
 
+def ring_anew(session: Session, batch_id: int, number: int) -> None:
+    """Have a batch's shard rung as the first time, for its vectors: see `unembedded`."""
+    query = text(f"""
+        {_WAITING_FOR_VECTORS}
+        UPDATE recallwatch.shard s SET rung_at = NULL
+        FROM waiting w WHERE s.run_id = w.run_id AND s.number = :number
+    """)
+    session.execute(query, {"batch_id": batch_id, "number": number})
+
+
+_IS_DUE = f"""r.status IN ('queued', 'running')
+    AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
+         OR s.state = 'leased' AND s.lease_until < clock_timestamp())
+    AND coalesce(s.rung_at, r.created_at) < clock_timestamp() - make_interval(secs => :quiet)
+    AND {_TURN_HAS_COME}"""
+
+
+def unembedded(session: Session, *, quiet: float, limit: int) -> dict[tuple[int, int], int]:
+    """Return which of the pairs that `due` would are to be embedded for all their batch's runs.
+
+    They come with their batch. Each run by itself would pay for the same texts. Only shards that
+    nobody rang or tried before are among them, and those that a server asked patience for: one
+    whose embedding fails, or ends its worker, is rung for evaluation next, which counts attempts.
+    """
+    query = text(f"""
+        SELECT s.run_id, s.number, r.batch_id
+        FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
+        WHERE {_IS_DUE} AND s.rung_at IS NULL AND s.attempts = 0 AND s.state = 'pending'
+          AND s.kind = 'served' AND r.needs_vectors AND EXISTS (
+              SELECT FROM recallwatch.run other
+              WHERE other.batch_id = r.batch_id AND other.id <> r.id AND other.needs_vectors
+                AND other.status IN ('queued', 'running'))
+        ORDER BY s.run_id, s.number LIMIT :limit
+    """)
+    rows = session.execute(query, {"quiet": quiet, "limit": limit})
+    return {(row.run_id, row.number): row.batch_id for row in rows}
+
+
 def due(session: Session, *, quiet: float, limit: int) -> list[tuple[int, int]]:
     """Return (run, shard) pairs that want a worker and were not rung for `quiet` seconds."""
     # Materialized: a plan that looks at a locking subquery row by row would run it again for each,
@@ -266,13 +308,7 @@ def due(session: Session, *, quiet: float, limit: int) -> list[tuple[int, int]]:
         WITH d AS MATERIALIZED (
               SELECT s.run_id, s.number
               FROM recallwatch.shard s JOIN recallwatch.run r ON r.id = s.run_id
-              WHERE r.status IN ('queued', 'running')
-                AND (s.state = 'pending' AND coalesce(s.next_at <= clock_timestamp(), true)
-                     OR s.state = 'leased' AND s.lease_until < clock_timestamp())
-                AND coalesce(s.rung_at, r.created_at)
-                    < clock_timestamp() - make_interval(secs => :quiet)
-                AND {_TURN_HAS_COME}
-              ORDER BY s.run_id, s.number LIMIT :limit
+              WHERE {_IS_DUE} ORDER BY s.run_id, s.number LIMIT :limit
               FOR UPDATE OF s SKIP LOCKED)
         UPDATE recallwatch.shard s SET rung_at = clock_timestamp() FROM d
         WHERE s.run_id = d.run_id AND s.number = d.number

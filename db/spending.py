@@ -38,7 +38,9 @@ def of_batch(session: Session, batch_id: int) -> tuple[float, float | None]:
     return row.spent, row.max_cost
 
 
-def set_cap(session: Session, batch_id: int, max_cost: float) -> None:
-    """Give a batch a cap, whatever it has spent."""
-    query = text("UPDATE recallwatch.batch SET max_cost = :max_cost WHERE id = :id")
+def raise_cap(session: Session, batch_id: int, max_cost: float) -> None:
+    """Raise a batch's cap to `max_cost`; a higher one stays, and so does none."""
+    query = text("""
+        UPDATE recallwatch.batch SET max_cost = :max_cost WHERE id = :id AND max_cost < :max_cost
+    """)
     session.execute(query, {"id": batch_id, "max_cost": max_cost})

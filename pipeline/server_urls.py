@@ -1,37 +1,111 @@
 """URLs of PostgreSQL and Redis: whether they can be read, and what protects the server.
 
-Messages never quote more than the host: a URL holds a password.
+Messages never quote more than the host and options' names: a URL holds a password.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlsplit
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 from pipeline.alerts.address import is_loopback
 
-SECRET_OPTIONS = ("password", "sslpassword")
+SECRET_OPTIONS = ("password", "sslpassword", "ssl_password", "oauth_client_secret",
+                  "scram_client_key", "scram_server_key")  # fmt: skip
 """What a URL's query may hold that must not be shown."""
 
 # What libpq takes in a password's place: https://www.postgresql.org/docs/current/libpq-envars.html.
 _POSTGRES_OPTIONS = ("password", "passfile", "service", "sslcert")
 _POSTGRES_VARIABLES = ("PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSSLCERT")
 _PASSWORD_FILE = ".pgpass"  # noqa: S105 - a file's name
-_REDIS_OPTIONS = ("password", "ssl_certfile")
+_REDIS_OPTIONS = ("ssl_certfile",)
+
+# What both clients of a Redis URL understand, and alike: redis-py's connections take their own
+# arguments, kombu only ssl_ ones, as they are, and `workers.app.broker_url` translates a socket's.
+_ANY = ".+"
+_REDIS_TAKES: Mapping[str, Mapping[str, str]] = {
+    "redis": {},
+    "rediss": {
+        "ssl_cert_reqs": "none|optional|required",
+        "ssl_check_hostname": "(?i:true|false)",
+        **dict.fromkeys(
+            ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password",
+             "ssl_ciphers"), _ANY,
+        ),
+    },
+    "unix": {"db": "[0-9]+", "username": _ANY, "password": _ANY},
+}  # fmt: skip
 
 
 def check_readable(url: str) -> None:
-    """Raise ValueError where user, password, host and port cannot be told apart for certain."""
+    """Raise ValueError where account, hosts and options cannot be told apart for certain."""
     try:
         parts = urlsplit(url)
         _ = parts.port
         unquote(parts.netloc, errors="strict").encode()
     except ValueError:
-        raise ValueError(
-            "cannot be read: write special characters of user and password as %XX (/ is %2F), and"
-            " several hosts as ?host=a,b&port=1,2"
-        ) from None
+        raise ValueError(_UNREADABLE) from None
+    account, _, hosts = parts.netloc.rpartition("@")
+    beyond_brackets = re.fullmatch(r"\[[^]]*](:\d*)?|[^][]*", hosts) is None
+    # The clients know no fragment: to them, what stands there are options.
+    if beyond_brackets or "," in hosts or "@" in account or "#" in url:
+        raise ValueError(_UNREADABLE)
     if not url.isprintable():
         raise ValueError("holds a character that cannot be seen: copy it again")
+    # Of an option that is repeated some clients take the first, some the last, and some all.
+    given = Counter(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    if repeated := [name for name, times in given.items() if times > 1]:
+        raise ValueError(f"repeats {_shown(repeated[0], parts)}: give it once")
+
+
+_UNREADABLE = (
+    "cannot be read: write special characters of user and password as %XX (/ is %2F), and"
+    " several hosts as ?host=a,b&port=1,2"
+)
+
+
+def check_postgres(url: str) -> None:
+    """Raise ValueError for a readable PostgreSQL URL that libpq or SQLAlchemy would not take."""
+    parts = urlsplit(url)
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in known:
+            raise ValueError(f"holds {_shown(name, parts)}, which libpq does not know: take it out")
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError:  # its message may quote the URL
+        raise ValueError(_UNREADABLE) from None
+
+
+def check_redis(url: str) -> None:
+    """Raise ValueError for a readable Redis URL that one of its two clients would not take."""
+    if ";" in url:
+        # kombu would fail over to what stands behind it.
+        raise ValueError("holds a semicolon: name one server, and write ; in a password as %3B")
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and not re.fullmatch(r"/?[0-9]*", parts.path):
+        raise ValueError("must end with the number of its database, as in redis://host:6379/0")
+    takes = _REDIS_TAKES[parts.scheme]
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in takes:
+            raise ValueError(
+                f"holds {_shown(name, parts)}, which not both clients know; a {parts.scheme}:// URL"
+                f" may have: {', '.join(takes) or 'none'}"
+            )
+        if not re.fullmatch(takes[name], value):
+            raise ValueError(f"has a value of {name} that does not match {takes[name]}")
+
+
+def _shown(option: str, parts: SplitResult) -> str:
+    """Return an option with its name, unless that may be a part of a password."""
+    is_word = re.fullmatch("[a-z_]{1,40}", option) and "@" not in parts.query
+    return f"the option {option}" if is_word else "an option"
 
 
 def passwords(url: str) -> list[str]:
@@ -63,9 +137,12 @@ def _options(parts: SplitResult) -> dict[str, str]:
 
 
 def _postgres_hosts(parts: SplitResult, environment: Mapping[str, str]) -> Sequence[str]:
+    """Return where libpq connects to: of each host its address, where one is known."""
     options = _options(parts)
-    named = options.get("hostaddr") or options.get("host") or unquote(parts.hostname or "")
-    return (named or environment.get("PGHOSTADDR") or environment.get("PGHOST") or "").split(",")
+    addresses = options.get("hostaddr") or environment.get("PGHOSTADDR") or ""
+    hosts = options.get("host") or unquote(parts.hostname or "") or environment.get("PGHOST") or ""
+    both = zip_longest(addresses.split(","), hosts.split(","), fillvalue="")
+    return [address or host for address, host in both]
 
 
 def _redis_hosts(parts: SplitResult) -> Sequence[str]:

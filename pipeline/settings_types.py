@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-from pipeline.server_urls import check_readable
+from pipeline.server_urls import check_postgres, check_readable, check_redis
 
 MAX_K = 1000
 
@@ -30,17 +30,20 @@ def _check_scheme(url: str, *schemes: str) -> str:
     return rest
 
 
-def _check_postgres_url(url: SecretStr) -> SecretStr:
+def _check_postgres_url(given: SecretStr) -> SecretStr:
     """Take the spellings that other tools use; hand on the one that libpq documents."""
-    text = url.get_secret_value().strip()
+    text = given.get_secret_value().strip()
     rest = _check_scheme(text, "postgresql", "postgres", "postgresql+psycopg")
-    check_readable(f"postgresql://{rest}")
-    return SecretStr(f"postgresql://{rest}")
+    url = f"postgresql://{rest}"
+    check_readable(url)
+    check_postgres(url)
+    return SecretStr(url)
 
 
 def _check_redis_url(url: SecretStr) -> SecretStr:
     _check_scheme(url.get_secret_value(), "redis", "rediss", "unix")
     check_readable(url.get_secret_value())
+    check_redis(url.get_secret_value())
     return url
 
 

@@ -33,9 +33,11 @@ def broker_url(redis_url: str) -> str:
     """Return kombu's spelling of a Redis URL.
 
     It knows a unix socket as redis+socket, its database as virtual_host, and user and password in
-    front of the path only.
+    front of the path only. Without an option for TLS it would look at no certificate.
     """
     parts = urlsplit(redis_url)
+    if parts.scheme == "rediss" and not parts.query:
+        return f"{redis_url.removesuffix('?')}?ssl_cert_reqs=required"
     if parts.scheme != "unix":
         return redis_url
     options = dict(parse_qsl(parts.query))

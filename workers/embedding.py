@@ -17,7 +17,7 @@ from workers.app import app
 from workers.context import Context
 from workers.doorbell import EMBED_SHARD
 from workers.failing import fail_runs
-from workers.retrying import wait_before_retry
+from workers.retrying import asks_patience, wait_before_retry
 from workers.spending import BatchBudget
 
 log = structlog.get_logger(__name__)
@@ -33,8 +33,9 @@ def embed(ctx: Context, batch_id: int, number: int) -> None:
     """Hold the shard, warm the cache, let the shard go and ring every run that waits for it.
 
     Nothing is stored but the cache, so running twice costs time only. An error that waiting may
-    cure leaves the shard to the sweep, whose evaluation embeds inline and counts the attempt; any
-    other fails the runs that need the vectors.
+    cure leaves the shard to the sweep: where a server asked for patience that rings here again,
+    else for evaluation, which embeds inline and counts the attempt. Any other error fails the runs
+    that need the vectors.
     """
     with structlog.contextvars.bound_contextvars(batch=batch_id, shard=number):
         with ctx.database.begin() as session:
@@ -94,6 +95,8 @@ def _postpone(ctx: Context, batch_id: int, number: int, error: Exception) -> Non
     log.warning("embedding_postponed", wait=wait, reason=reason)
     with ctx.database.begin() as session:
         shards.end_hold(session, batch_id, number, wait=wait, error=reason)
+        if asks_patience(error):
+            shards.ring_anew(session, batch_id, number)
 
 
 def _fail(ctx: Context, batch_id: int, number: int, reason: str) -> None:

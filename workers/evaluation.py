@@ -167,7 +167,8 @@ def _too_slow(seconds: int) -> TransientError:
 def _hand_back(ctx: Context, claim: Claim, error: Exception) -> None:
     """Let the shard be tried again later; the sweep sees to it when attempts are used up.
 
-    A server that asked for patience uses up none: the shard is not what is wrong.
+    A server that asked for patience uses up none: the shard is not what is wrong. Where the cache
+    did not keep what was paid for, it does.
     """
     reason = str(error) if isinstance(error, RecallwatchError) else repr(error)
     wait = wait_before_retry(error, attempt=claim.attempt)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from db import shards
 from db.exact import ExactRow, Served
 from db.models import Json, Run
 from db.shards import Claim
@@ -16,7 +17,7 @@ from workers.measuring import ShardQuestions, Stats, embed_questions
 
 @dataclass(frozen=True, slots=True)
 class ExactMeasured:
-    """An exact shard's results, the seconds they took, and what was found out about ef_search."""
+    """An exact shard's results, what they took, and what was found out about ef_search."""
 
     rows: Sequence[ExactRow]
     stats: Stats
@@ -30,7 +31,8 @@ def measure_exact(ctx: Context, run: Run, claim: Claim, served: Sequence[Served]
     ef_search, where the index loses a point. Raises what `workers.measuring.measure` raises.
     """
     started = time.monotonic()
-    questions = _questions(ctx, run, served)
+    spent: Stats = {}
+    questions = _questions(ctx, run, served, spent)
     everyone = range(len(served))
     retriever = ctx.retriever(run.settings, run.corpus_fingerprint, exact=True)
     scores = questions.score(everyone, questions.ask(everyone, run.k, retriever), ANY_KEY)
@@ -39,15 +41,17 @@ def measure_exact(ctx: Context, run: Run, claim: Claim, served: Sequence[Served]
         for i in everyone
         if scores.outcomes[i] is Outcome.SCORED
     ]
-    stats = {"exact_seconds": time.monotonic() - started}
+    # A vector that is cached was counted when its question was served.
+    paid = {name: spent[name] for name in shards.PAID if name in spent}
+    stats = paid | {"exact_seconds": time.monotonic() - started}
     return ExactMeasured(rows, stats, walk(questions, served, rows) if claim.first == 0 else None)
 
 
-def _questions(ctx: Context, run: Run, served: Sequence[Served]) -> ShardQuestions:
+def _questions(ctx: Context, run: Run, served: Sequence[Served], spent: Stats) -> ShardQuestions:
     """Take the questions with the keys that were live when served, whatever lives by now."""
     items = [one.item for one in served]
     judged = [Judged(_live(one, Level(run.level)), Kind(one.item.kind)) for one in served]
-    return ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, {}))
+    return ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, spent))
 
 
 def _live(one: Served, level: Level) -> Mapping[str, int]:

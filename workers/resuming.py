@@ -37,11 +37,10 @@ def resume(ctx: Context, run_id: int) -> int:
     """
     with ctx.database.begin() as session:
         run = runs.get(session, run_id).run
-        if run.status not in RESUMABLE:
-            raise UsageError(
-                f"run {run_id} is {run.status}: only a failed or cancelled one goes on"
-            )
-        _need_same_corpus(ctx, run)
+    if run.status not in RESUMABLE:
+        raise UsageError(f"run {run_id} is {run.status}: only a failed or cancelled one goes on")
+    _need_same_corpus(ctx, run)
+    with ctx.database.begin() as session:
         if not run_states.resume(session, run_id, deadline=ctx.settings.queue.deadline):
             raise UsageError(f"run {run_id} was changed by somebody else meanwhile: look again")
         renew_cap(ctx, session, run)
@@ -59,19 +58,21 @@ def retry_failed(ctx: Context, run_id: int) -> int:
     one whose corpus changed since it was queued.
     """
     with ctx.database.begin() as session:
-        n_failed = _lock_failed(session, run_id)
-        run = runs.get(session, run_id).run
-        _need_same_corpus(ctx, run)
+        run = _lock_failed(session, run_id)
+    # Without the lock: the corpus may take its time, and reducers wait to compare with the run.
+    _need_same_corpus(ctx, run)
+    with ctx.database.begin() as session:
+        run = _lock_failed(session, run_id)
         renew_cap(ctx, session, run)
         run_states.retry_failed(session, run_id, deadline=ctx.settings.queue.deadline)
         waiting = shards.ring_pending(session, run_id)
     _ask_provider_again(ctx, run)
     _ring(run_id, waiting)
-    return n_failed
+    return run.n_failed or 0
 
 
-def _lock_failed(session: Session, run_id: int) -> int:
-    """Lock a completed run that nothing hangs on; return how many of its questions failed."""
+def _lock_failed(session: Session, run_id: int) -> Run:
+    """Lock a completed run with failed questions that nothing hangs on, and return it."""
     run = run_states.lock_completed(session, run_id)
     if run is None:
         status = runs.get(session, run_id).run.status
@@ -81,10 +82,11 @@ def _lock_failed(session: Session, run_id: int) -> int:
         raise UsageError(f"no question of run {run_id} failed")
     if (used_by := runs.users(session, run_id)) is not None:
         raise UsageError(f"run {run_id} stays as it is: {used_by}; start a new one")
-    return run.n_failed
+    return run
 
 
 def _need_same_corpus(ctx: Context, run: Run) -> None:
+    """Raise UsageError for a corpus that changed. Call it outside of a transaction: it is slow."""
     corpus = CorpusSettings.model_validate(run.settings["corpus"])
     now = fingerprint(ctx.corpus(), ctx.corpus_table(corpus)).to_json()
     if now != run.corpus_fingerprint:

@@ -1,5 +1,6 @@
 """How long a shard, or an alert, waits before it is tried again."""
 
+from pipeline.embedding.base import PaidInVainError
 from pipeline.errors import TransientError
 
 LONGEST = 60.0
@@ -20,7 +21,12 @@ def wait_before_retry(error: Exception, *, attempt: int) -> float:
 
 
 def asks_patience(error: Exception) -> bool:
-    """Say whether a server asked to wait (Retry-After): trying again is no attempt used up."""
+    """Say whether a server asked to wait (Retry-After): trying again is no attempt used up.
+
+    Unless it would pay again for what was paid for: that is not to go on until the deadline.
+    """
+    if isinstance(error, PaidInVainError):
+        return False
     return isinstance(error, TransientError) and error.retry_after is not None
 
 

@@ -106,6 +106,9 @@ def check_estimate(estimated: Estimate | None, max_cost: float | None) -> None:
 
 
 def renew_cap(ctx: Context, session: Session, run: Run) -> None:
-    """Hold a run that somebody resumes to the cap of today's settings, where they have one."""
+    """Raise the cap of a run that somebody resumes to that of today's settings.
+
+    It is never lowered: other runs of its batch may be at work, started with a higher one.
+    """
     if ctx.settings.embedding.max_cost is not None:
-        spending.set_cap(session, run.batch_id, ctx.settings.embedding.max_cost)
+        spending.raise_cap(session, run.batch_id, ctx.settings.embedding.max_cost)

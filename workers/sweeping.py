@@ -15,6 +15,7 @@ from workers.app import app
 from workers.context import Context
 from workers.doorbell import SWEEP
 from workers.failing import fail_within
+from workers.ringing import ring_forgotten
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +64,7 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     doorbell.reduce(reduced)
     doorbell.deliver(waiting)
     patience = quiet if _queues_empty(ctx) else max(quiet, 2 * ctx.settings.queue.lease)
-    rung = _ring_forgotten(ctx, patience)
+    rung = ring_forgotten(ctx, quiet=patience, limit=MOST)
     if failed or rung or reduced or woken:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced, woken=woken)
     return Swept(failed, rung, reduced, woken)
@@ -125,14 +126,6 @@ def _ring_batch(ctx: Context, batch_id: int) -> None:
         started = runs.of_batch(session, batch_id)
         n_shards = shards.count(session, started[0].id)
     enqueue.ring(batch_id, started, n_shards)
-
-
-def _ring_forgotten(ctx: Context, quiet: int) -> list[tuple[int, int]]:
-    """Ring the shards that wait for a worker; two sweeps never ring the same one."""
-    with ctx.database.begin() as session:
-        forgotten = shards.due(session, quiet=quiet, limit=MOST)
-    doorbell.evaluate(forgotten)
-    return forgotten
 
 
 def _queues_empty(ctx: Context) -> bool:

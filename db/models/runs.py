@@ -12,6 +12,7 @@ from sqlalchemy import (
     Integer,
     SmallInteger,
     Text,
+    false,
     func,
     text,
 )
@@ -140,8 +141,8 @@ class Shard(Base):
 
     `token` is the fencing token: every claim raises it, and only the holder of the newest one
     may store results. Of an exact shard, the positions are ranks in the order of `db.exact`, a
-    done one may have an `error`: it ended without results; `ef_search` is what it found out about
-    the index, see `workers.ef_search`.
+    done one may have an `error`: it ended without results, or was `refused` and never to be had;
+    `ef_search` is what it found out about the index, see `workers.ef_search`.
     """
 
     __tablename__ = "shard"
@@ -153,6 +154,10 @@ class Shard(Base):
         ),
         CheckConstraint("(state = 'leased') = (lease_until IS NOT NULL)", name="lease_when_leased"),
         CheckConstraint("state <> 'failed' OR error IS NOT NULL", name="failed_says_why"),
+        CheckConstraint(
+            "NOT refused OR kind = 'exact' AND state = 'done' AND error IS NOT NULL",
+            name="refused_is_over",
+        ),
     )
 
     run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
@@ -170,6 +175,7 @@ class Shard(Base):
     error: Mapped[str | None]
     stats: Mapped[Json | None]
     ef_search: Mapped[Json | None]
+    refused: Mapped[bool] = mapped_column(server_default=false())
 
 
 class Result(Base):

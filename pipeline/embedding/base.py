@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PermanentError
+from pipeline.errors import PermanentError, TransientError
 from pipeline.types import Failure, FloatMatrix
 
 Keep = Callable[[Sequence[str], FloatMatrix], None]
@@ -39,6 +39,13 @@ class Free:
 FREE = Free()
 
 
+class PaidInVainError(TransientError):
+    """A fault that may pass, of a call whose other vectors the cache did not take.
+
+    The next try pays for them again.
+    """
+
+
 class Embedder(Protocol):
     """Turns texts into vectors, many at a time."""
 
@@ -55,8 +62,8 @@ class Embedder(Protocol):
     ) -> FloatMatrix:
         """Return vectors of shape (n, dimensions), float32, in the order of the n texts.
 
-        `keep` is given all vectors too, a part as soon as it is there; what it raises ends the
-        call. Each request of a provider with a price asks `budget`.
+        `keep` is given all vectors too, a part as soon as it is there, also where another part
+        fails; what it raises ends the call. Each request of a provider with a price asks `budget`.
 
         A text that gets no vector while the others do (blank, or too long for the model) has a row
         of NaN or of zeros, which `check` turns into its Failure. With no vector for any text the

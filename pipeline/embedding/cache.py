@@ -134,15 +134,15 @@ class VectorCache:
         self._reading.succeeded()
         return found
 
-    def set_many(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
-        """Store the vectors, shape (n, d), of the n texts."""
+    def set_many(self, texts: Sequence[str], vectors: FloatMatrix) -> bool:
+        """Store the vectors, shape (n, d), of the n texts; False: not all of them could be."""
         stored = np.ascontiguousarray(vectors, dtype="<f4")
-        for part in _parts(len(texts)):
-            self._write(texts[part], stored[part])
+        written = [self._write(texts[part], stored[part]) for part in _parts(len(texts))]
+        return all(written)
 
-    def _write(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
+    def _write(self, texts: Sequence[str], vectors: FloatMatrix) -> bool:
         if not self.keeps:
-            return
+            return False
         try:
             with self._client.pipeline(transaction=False) as pipe:
                 for text, vector in zip(texts, vectors, strict=True):
@@ -150,8 +150,9 @@ class VectorCache:
                 pipe.execute()
         except RedisError as error:
             self._report("embedding_cache_not_writable", self._writing, error)
-        else:
-            self._writing.succeeded()
+            return False
+        self._writing.succeeded()
+        return True
 
     def _key(self, text: str) -> str:
         return self._prefix + hashlib.sha256(text.encode()).hexdigest()

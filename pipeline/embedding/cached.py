@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.embedding.base import FREE, Budget, Embedder, check, check_shape, usable
+from pipeline.embedding.base import (
+    FREE,
+    Budget,
+    Embedder,
+    PaidInVainError,
+    check,
+    check_shape,
+    usable,
+)
 from pipeline.embedding.cache import VectorCache
+from pipeline.errors import TransientError
 from pipeline.types import Failure, FloatMatrix
 
 
@@ -47,8 +56,8 @@ class CachedEmbedder:
         A failure's key is the position of its text, whose row is then NaN or zero; `ids` names the
         texts in the failures (None: by position). With no vector for any text, d may be 0.
 
-        Raises TransientError and PermanentError as the embedder does, and PermanentError for
-        vectors of the wrong dimension.
+        Raises TransientError and PermanentError as the embedder does (PaidInVainError where some
+        vectors came and could not be kept), and PermanentError for vectors of the wrong dimension.
         """
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
@@ -93,11 +102,20 @@ class CachedEmbedder:
             return np.empty((0, self.dimensions or 0), dtype=np.float32)
         self.stats.misses += len(texts)
         self.stats.calls += 1
-        vectors = self._embedder.embed(texts, keep=self._store, budget=budget)
+        kept: list[bool] = []
+        try:
+            vectors = self._embedder.embed(
+                texts, keep=lambda part, found: kept.append(self._store(part, found)), budget=budget
+            )
+        except TransientError as error:
+            if all(kept):
+                raise
+            raise PaidInVainError(str(error), retry_after=error.retry_after) from error
         check_shape(vectors, len(texts), self.model, self.dimensions)
         return vectors
 
-    def _store(self, texts: Sequence[str], vectors: FloatMatrix) -> None:
+    def _store(self, texts: Sequence[str], vectors: FloatMatrix) -> bool:
+        """Cache the vectors that can be used; False: it could not be done."""
         check_shape(vectors, len(texts), self.model, self.dimensions)
         good = np.flatnonzero(usable(vectors)).tolist()
-        self._cache.set_many([texts[i] for i in good], vectors[good])
+        return self._cache.set_many([texts[i] for i in good], vectors[good])

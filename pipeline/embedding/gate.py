@@ -1,6 +1,5 @@
 """What every request to a provider passes: its pause, and the limits that all workers share."""
 
-import asyncio
 import hashlib
 import json
 
@@ -25,13 +24,13 @@ class Gate:
         self._limiter = limiter
         self._pause = pause
 
-    async def enter(self, most_tokens: int, longest: float) -> Booking:
-        """Wait until a request of at most so many tokens may go out.
+    def book(self, most_tokens: int, longest: float) -> Booking:
+        """Book a request of at most so many tokens: wait as long as it says, then `check`.
 
         Raises PermanentError while the provider is paused, and TransientError, with the wait, when
         that is more than `longest` seconds.
         """
-        self._check()
+        self.check()
         if self._limiter is None:
             return Booking(0.0, 0.0)
         booking = self._limiter.book(most_tokens, longest)
@@ -41,10 +40,12 @@ class Gate:
                 f" room for {booking.wait:.1f} s",
                 retry_after=booking.wait,
             )
-        if booking.wait > 0:
-            await asyncio.sleep(booking.wait)
-            self._check()
         return booking
+
+    def check(self) -> None:
+        """Raise PermanentError while the provider is paused."""
+        if self._pause is not None:
+            self._pause.check()
 
     def correct(self, booking: Booking, most_tokens: int, used: int) -> None:
         """Put right what was booked, by the tokens that the provider says it used."""
@@ -55,10 +56,6 @@ class Gate:
         """Have all workers leave the provider alone for a while."""
         if self._pause is not None:
             self._pause.begin(reason)
-
-    def _check(self) -> None:
-        if self._pause is not None:
-            self._pause.check()
 
 
 OPEN = Gate()

@@ -12,25 +12,38 @@ from pipeline.embedding.rates import Buckets, Rate
 
 _log = structlog.get_logger(__name__)
 
-# KEYS: one a limit, its TAT in seconds of the server's clock. ARGV: the longest wait, then cost,
-# burst and interval of each limit. Returns the wait; see `Buckets.book`. A TAT is written with
-# microseconds: Lua's own form of a number has 14 digits, too few for a time since 1970.
-_BOOK = """
+# A key holds a limit's TAT and when that was written, both in seconds of the server's clock. Where
+# the clock went back since (another server took over, or it was set), so does the TAT: it would
+# be ahead by more than was booked. Times have microseconds: Lua's own form of a number has 14
+# digits, too few for a time since 1970.
+_CLOCK = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
-local wait, arrivals = 0, {}
+local function read(key)
+    local arrival, written = string.match(redis.call('GET', key) or '', '^(%S+) (%S+)$')
+    if not arrival then return now end
+    return math.max(now, arrival - math.max(written - now, 0))
+end
+local function write(key, arrival)
+    local life = math.ceil((arrival - now) * 1000) + 1
+    redis.call('SET', key, string.format('%.6f %.6f', arrival, now), 'PX', life)
+end
+"""
+
+# KEYS: one a limit. ARGV: the longest wait, then cost, burst and interval of each limit. Returns
+# the wait; see `Buckets.book`.
+_BOOK = f"""{_CLOCK}
+local wait, arrivals = 0, {{}}
 for i, key in ipairs(KEYS) do
     local cost, burst, interval = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
-    arrivals[i] = math.max(now, tonumber(redis.call('GET', key)) or now)
+    arrivals[i] = read(key)
     wait = math.max(wait, arrivals[i] - math.max(burst - cost, 0) * interval - now)
 end
 local rounded = string.format('%.6f', wait)
 wait = tonumber(rounded)
 if wait <= tonumber(ARGV[1]) then
     for i, key in ipairs(KEYS) do
-        local arrival = math.max(now + wait, arrivals[i]) + ARGV[3 * i - 1] * ARGV[3 * i + 1]
-        local life = math.ceil((arrival - now) * 1000) + 1
-        redis.call('SET', key, string.format('%.6f', arrival), 'PX', life)
+        write(key, math.max(now + wait, arrivals[i]) + ARGV[3 * i - 1] * ARGV[3 * i + 1])
     end
 end
 return rounded
@@ -38,13 +51,10 @@ return rounded
 
 # KEYS: one limit. ARGV: seconds to move its TAT by. Whoever lost it (a flush) has nothing to give
 # back.
-_CORRECT = """
-local time = redis.call('TIME')
-local now = time[1] + time[2] / 1000000
-local arrival = (tonumber(redis.call('GET', KEYS[1])) or now) + ARGV[1]
+_CORRECT = f"""{_CLOCK}
+local arrival = read(KEYS[1]) + ARGV[1]
 if arrival > now then
-    local life = math.ceil((arrival - now) * 1000) + 1
-    redis.call('SET', KEYS[1], string.format('%.6f', arrival), 'PX', life)
+    write(KEYS[1], arrival)
 else
     redis.call('DEL', KEYS[1])
 end
@@ -84,7 +94,8 @@ class Limiter:
         given = (("requests", requests), ("tokens", tokens))
         limits = {name: limit for name, limit in given if limit is not None}
         self._names = list(limits)
-        self._keys = [f"rw:rate:1:{provider_id}:{name}" for name in limits]
+        # One hash tag: a cluster runs no script over keys of several slots.
+        self._keys = [f"rw:rate:2:{{{provider_id}}}:{name}" for name in limits]
         self._rates = [Rate.of(limit) for limit in limits.values()]
         self._own = Buckets([Rate.of(limit / workers) for limit in limits.values()])
         self._breaker = Breaker(pause)

@@ -12,11 +12,11 @@ from pipeline.embedding.address import address_of, usable_key
 from pipeline.embedding.base import FREE, Budget, Keep
 from pipeline.embedding.gate import OPEN, Gate
 from pipeline.embedding.openai_replies import TooLargeError, Vector
-from pipeline.embedding.openai_requests import Call, Requester
+from pipeline.embedding.openai_requests import Call, EndedError, Requester
 from pipeline.embedding.packing import pack
 from pipeline.embedding.rates import Rate
 from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.errors import PermanentError
+from pipeline.errors import PermanentError, RecallwatchError
 from pipeline.types import FloatMatrix
 
 PATIENCE = 120.0
@@ -84,18 +84,23 @@ class OpenAIEmbedder:
     async def _embed(
         self, texts: Sequence[str], keep: Keep | None, budget: Budget
     ) -> list[Vector | None]:
-        """Send the requests, at most `concurrency` at once; the first error cancels the others."""
+        """Send the requests, at most `concurrency` at once, and raise the first error of theirs.
+
+        An error that is none of ours, as a time limit is, cancels the others.
+        """
         slots = asyncio.Semaphore(self._settings.concurrency)
         async with self._requester.client(len(texts)) as client:
-            call = Call(client, budget, time.monotonic() + self._patience)
+            call = Call(client, keep, budget, time.monotonic() + self._patience)
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [
-                        group.create_task(self._take_turn(slots, call, request, keep))
+                        group.create_task(self._take_turn(slots, call, request))
                         for request in self._packed(texts)
                     ]
             except ExceptionGroup as errors:
                 raise errors.exceptions[0] from None
+        if call.error is not None:
+            raise call.error
         return [vector for task in tasks for vector in task.result()]
 
     def _packed(self, texts: Sequence[str]) -> list[Sequence[str]]:
@@ -107,23 +112,30 @@ class OpenAIEmbedder:
         return list(pack(texts, settings.max_inputs, most))
 
     async def _take_turn(
-        self, slots: asyncio.Semaphore, call: Call, texts: Sequence[str], keep: Keep | None
+        self, slots: asyncio.Semaphore, call: Call, texts: Sequence[str]
     ) -> Sequence[Vector | None]:
+        """Return the texts' vectors; none once the call failed, whose error they are not for."""
         async with slots:
-            found = await self._request_or_split(call, texts)
-        if keep is not None:
-            kept = {i: vector for i, vector in enumerate(found) if vector is not None}
-            keep([texts[i] for i in kept], self._in_rows(dict(enumerate(kept.values())), len(kept)))
-        return found
+            try:
+                return await self._request_or_split(call, texts)
+            except EndedError:
+                return []
+            except RecallwatchError as error:
+                call.fail(error)
+                return []
 
     async def _request_or_split(self, call: Call, texts: Sequence[str]) -> Sequence[Vector | None]:
         """Halve a request that is too large, down to the text that is too long by itself."""
         try:
-            return await self._requester.request(call, texts)
+            found = await self._requester.request(call, texts)
         except TooLargeError as error:
             if len(texts) == 1:
                 _log.warning("text_too_long_to_embed", model=self.model, reason=str(error))
                 return [None]
+        else:
+            if call.keep is not None:
+                call.keep(texts, self._in_rows(dict(enumerate(found)), len(found)))
+            return found
         half = len(texts) // 2
         first = await self._request_or_split(call, texts[:half])
         return [*first, *await self._request_or_split(call, texts[half:])]

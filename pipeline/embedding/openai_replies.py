@@ -36,6 +36,14 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 
+# What a request names besides its texts; "model" alone stands in words about a text, too.
+_NAMES = {"model", "dimensions", "encoding_format"}
+_OF_NO_TEXT = re.compile(
+    r"\b(dimensions?|encoding_format)\b|(unknown|invalid|unsupported|no such) model"
+    r"|\bmodel\b.*\b(unknown|not found|not exist|not supported)",
+    re.IGNORECASE,
+)
+
 
 class MalformedReplyError(ValueError):
     """The server answered 200 with something else than one vector a text."""
@@ -138,11 +146,15 @@ def may_have_billed(error: Exception) -> bool:
 def concerns_every_text(error: APIStatusError) -> bool:
     """Return whether a refusal that waiting does not cure would meet any other text too.
 
-    Of a request that is called wrong, the provider may mean just its texts ("input").
+    Of a request that is called wrong, the provider means its texts (a content filter, characters
+    that it does not take) unless it names something else of it.
     """
     if error.status_code not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
         return True
-    return "input" not in f"{error.param} {said_by(error)}".lower()
+    if error.param is not None:
+        return error.param in _NAMES
+    said = said_by(error)
+    return "input" not in said.lower() and _OF_NO_TEXT.search(said) is not None
 
 
 def _is_out_of_quota(error: APIStatusError) -> bool:

@@ -4,13 +4,13 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from random import SystemRandom
 
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, omit
 
 from pipeline.embedding.address import Address
-from pipeline.embedding.base import Budget
+from pipeline.embedding.base import Budget, Keep
 from pipeline.embedding.gate import Gate
 from pipeline.embedding.openai_http import http_client, largest_reply
 from pipeline.embedding.openai_replies import (
@@ -31,22 +31,64 @@ from pipeline.embedding.openai_replies import (
 from pipeline.embedding.packing import most_tokens
 from pipeline.embedding.pricing import cost_of
 from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.errors import PermanentError, TransientError
+from pipeline.errors import PermanentError, RecallwatchError, TransientError
 
 _random = SystemRandom()
 
 
-@dataclass(frozen=True, slots=True)
+class EndedError(Exception):
+    """A request was not sent (again), as another one of its call failed."""
+
+
 class Call:
-    """What the requests of one call to the embedder share.
+    """What the requests of one call to the embedder share, the first `error` of theirs included.
+
+    After an error nothing new begins, but what was sent is waited for, as it is paid for; so is
+    what was booked with a rate limit, unless the error is a PermanentError.
 
     `wait_until`, by the monotonic clock: nothing waits for a rate limit any longer then. Infinite:
-    there is nobody to hand work back to, and each request waits as long as it takes.
+    there is nobody to hand work back to, and each request waits as long as it takes. Make it
+    within the event loop.
     """
 
-    client: AsyncOpenAI
-    budget: Budget
-    wait_until: float
+    def __init__(
+        self, client: AsyncOpenAI, keep: Keep | None, budget: Budget, wait_until: float
+    ) -> None:
+        self.client = client
+        self.keep = keep
+        self.budget = budget
+        self.wait_until = wait_until
+        self.error: RecallwatchError | None = None
+        self._failed = asyncio.Event()
+        self._refused = asyncio.Event()
+
+    def fail(self, error: RecallwatchError) -> None:
+        """Take note of an error: it ends the call."""
+        self.error = self.error or error
+        self._failed.set()
+        if isinstance(error, PermanentError):
+            self._refused.set()
+
+    def check(self) -> None:
+        """Raise EndedError when nothing new may begin."""
+        if self.error is not None:
+            raise EndedError
+
+    async def rest(self, seconds: float) -> None:
+        """Wait before a new try; raises EndedError as soon as there is to be none."""
+        await _wait_unless(self._failed, seconds)
+
+    async def wait_for_turn(self, seconds: float) -> None:
+        """Wait for what was booked; raises EndedError as soon as it was refused for good."""
+        await _wait_unless(self._refused, seconds)
+
+
+async def _wait_unless(ended: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ended.wait()
+    if ended.is_set():
+        raise EndedError
 
 
 class Requester:
@@ -86,10 +128,12 @@ class Requester:
     async def request(self, call: Call, texts: Sequence[str]) -> Sequence[Vector]:
         """Return the texts' vectors, in order.
 
-        Raises TooLargeError, and TransientError and PermanentError as `OpenAIEmbedder.embed` does.
+        Raises TooLargeError, and TransientError and PermanentError as `OpenAIEmbedder.embed` does;
+        EndedError when the call ended before.
         """
         tries = 1
         while True:
+            call.check()
             last = tries == self._settings.attempts
             try:
                 return await self._try_once(call, texts)
@@ -103,7 +147,7 @@ class Requester:
                 wait = self._backoff(tries) if error.asked is None else error.asked
                 if last or wait > self._settings.max_wait:
                     raise TransientError(str(error), retry_after=error.asked) from None
-            await asyncio.sleep(wait)
+            await call.rest(wait)
             tries += 1
 
     def _backoff(self, tries: int) -> float:
@@ -117,7 +161,10 @@ class Requester:
         What is not known to be free counts as spent: it may have been billed.
         """
         most = sum(map(most_tokens, texts))
-        booking = await self._gate.enter(most, self._longest_wait(call))
+        booking = self._gate.book(most, self._longest_wait(call))
+        if booking.wait > 0:
+            await call.wait_for_turn(booking.wait)
+            self._gate.check()
         reserved = cost_of(most, self._settings)
         call.budget.reserve(reserved)
         try:

@@ -1,4 +1,4 @@
-"""Runs that a person cancels and resumes, a bounded reducer, and what a batch may cost.
+"""Runs that a person cancels and resumes, a bounded reducer, what a batch may cost, refusals.
 
 Revision ID: 0004
 Revises: 0003
@@ -31,9 +31,16 @@ ALTER TABLE recallwatch.batch
         CONSTRAINT batch_max_cost_not_negative CHECK (max_cost >= 0),
     ADD COLUMN spent double precision NOT NULL DEFAULT 0
         CONSTRAINT batch_spent_not_negative CHECK (spent >= 0);
+ALTER TABLE recallwatch.shard ADD COLUMN refused boolean NOT NULL DEFAULT false;
+UPDATE recallwatch.shard SET refused = true
+    WHERE kind = 'exact' AND state = 'done' AND token = 0
+      AND error LIKE 'for % questions it would take about % seconds, and a task has %';
+ALTER TABLE recallwatch.shard ADD CONSTRAINT shard_refused_is_over CHECK
+    (NOT refused OR kind = 'exact' AND state = 'done' AND error IS NOT NULL);
 """
 
 DOWNGRADE = """
+ALTER TABLE recallwatch.shard DROP COLUMN refused;
 ALTER TABLE recallwatch.batch DROP COLUMN max_cost, DROP COLUMN spent;
 UPDATE recallwatch.run SET status = 'failed' WHERE status = 'cancelled';
 ALTER TABLE recallwatch.run

@@ -15,6 +15,7 @@ ILLEGAL = {
         "state = 'failed', lease_until = NULL, error = NULL",
         "state = 'lost'",
         "kind = 'other'",
+        "refused = true, error = NULL",
         "first_position = last_position + 1",
     ),
     "run": (

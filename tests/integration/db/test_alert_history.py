@@ -129,6 +129,34 @@ def test_what_was_told_as_bad_stays_so_until_its_recovery_is_told(db: Database) 
     assert unrecovered(db) == ([again], {"team"})
 
 
+def test_a_run_that_fell_after_it_was_told_as_recovered_is_bad(db: Database) -> None:
+    ended(db, "regressed", TEAM)
+    back = ended(db, "ok", TEAM, "recovered")
+    assert unrecovered(db) == ([], set())
+    add(db, back, BOTH, "regressed")
+    assert unrecovered(db) == ([back], {"team", "pager"})
+    ended(db, "ok", TEAM, "recovered")
+    assert unrecovered(db) == ([], set())
+
+
+def test_a_run_that_fell_before_it_was_told_as_recovered_is_not(db: Database) -> None:
+    broke = ended(db, "unmeasured", TEAM)
+    add(db, broke, TEAM, "recovered")
+
+    assert unrecovered(db) == ([], set())
+
+
+def test_an_older_run_that_is_told_as_bad_late_was_over_when_a_newer_one_recovered(
+    db: Database,
+) -> None:
+    late = start_run(db)
+    ended(db, "ok", TEAM, "recovered")
+    end_run(db, late, "regressed")
+    add(db, late, TEAM, "regressed")
+
+    assert unrecovered(db) == ([], set())
+
+
 def test_what_did_not_arrive_was_not_told(db: Database) -> None:
     ended(db, "regressed", TEAM)
     fail_last(db)

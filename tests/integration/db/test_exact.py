@@ -22,6 +22,7 @@ from tests.integration.db.building import (
     batch_of,
     claim,
     claimed,
+    end_run,
     execute,
     expire,
     failed,
@@ -38,6 +39,7 @@ from tests.integration.db.building import (
     start_run,
     store_all,
 )
+from tests.integration.db.changing import retry, states
 
 NUMBERS = (2, 3)
 """The exact shards of the run that most tests share."""
@@ -386,6 +388,23 @@ def test_a_refused_exact_search_says_why_and_waits_for_nobody(db: Database) -> N
     found = summary(db, run_id)
     assert (found["error"], found["n"], found["of"]) == ("too large", 0, 2)
     assert (found["metrics"], found["served"], found["index_loss"]) == ({}, {}, None)
+
+
+def test_a_refusal_stays_one_when_questions_are_asked_again(db: Database) -> None:
+    import_set(db, questions(2))
+    given_up, refused = start_run(db), start_run(db)
+    plan(db, given_up, 1, 1)
+    give_up(db, given_up)
+    with db.begin() as session:
+        exact.refuse(session, refused, "too large")
+    for run_id in (given_up, refused):
+        store_all(db, run_id, [scored(0), failed(1)])
+        end_run(db, run_id)
+        assert retry(db, run_id)
+
+    assert states(db, given_up) == ["pending", "pending"]
+    assert states(db, refused) == ["pending", "done"]
+    assert shard_of(db, refused, 1).error == "too large"
 
 
 def test_a_run_without_exact_shards_has_nothing_to_say(db: Database) -> None:

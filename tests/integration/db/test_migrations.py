@@ -9,11 +9,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
 
-from db import migrate
+from db import exact, migrate
 from db.models import SCHEMA, Base
 from db.session import Database
 from pipeline.errors import PermanentError, TransientError
-from tests.integration.db.building import execute, fetch, together
+from tests.integration.db.building import (
+    execute,
+    fetch,
+    import_set,
+    questions,
+    start_run,
+    together,
+)
 
 # PostgreSQL 18 also keeps each NOT NULL as a constraint, with a name of its own making.
 CONSTRAINTS = """
@@ -80,6 +87,23 @@ def test_down_to_nothing_and_up_again(own_db: Database) -> None:
 
     assert [name for name in left if not name.startswith("alembic_version")] == []
     assert migrate.current(own_db) == migrate.head()
+
+
+def test_an_exact_search_that_was_refused_before_is_known_as_refused(own_db: Database) -> None:
+    import_set(own_db, questions(2))
+    refused, given_up, searched = (start_run(own_db) for _ in range(3))
+    reason = "for 100 questions it would take about 900 seconds, and a task has 300 ([queue] lease)"
+    with own_db.begin() as session:
+        exact.refuse(session, refused, reason)
+        for run_id in (given_up, searched):
+            exact.plan(session, run_id, 1, 1)
+        exact.give_up(session, given_up, "it was not done by the run's deadline")
+    with own_db.connect() as connection:
+        command.downgrade(migrate._config(connection), "0003")
+
+    migrate.upgrade(own_db)
+
+    assert fetch(own_db, "SELECT run_id FROM recallwatch.shard WHERE refused") == [refused]
 
 
 def test_alembic_finds_no_difference_between_models_and_migrations(db: Database) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from sqlalchemy import event
 
 from db import baselines, run_states, runs, shards
 from db.session import Database
@@ -29,6 +30,7 @@ from tests.integration.db.changing import (
     completed_with_failures,
     fail,
     resume,
+    retry,
     states,
     stored,
 )
@@ -238,3 +240,45 @@ def test_a_shard_that_is_claimed_while_its_run_is_cancelled_is_ended(db: Databas
                  partial(claim, db, run_id, 1))  # fmt: skip
 
         assert states(db, run_id) == ["failed", "failed"]
+
+
+def just_before(db: Database, words: str, action: Callable[[], object]) -> None:
+    """Have an action done and committed, once, before the next statement with these words."""
+    waiting = [action]
+
+    @event.listens_for(db.engine, "before_cursor_execute")
+    def meanwhile(*arguments: object) -> None:
+        if waiting and words in str(arguments[2]):
+            waiting.pop()()
+
+
+@pytest.mark.parametrize("how", [cancel, fail])
+def test_questions_that_are_asked_again_between_two_statements_of_a_cancel_stay_open(
+    db: Database, how: Callable[..., list[int]]
+) -> None:
+    run_id = completed_with_failures(db)
+    just_before(db, "SET status = %(status)s", partial(retry, db, run_id))
+
+    assert how(db, run_id) == []
+    opened = ["done", "pending", "pending", "done"]
+    assert (run_of(db, run_id).status, states(db, run_id)) == ("running", opened)
+
+    assert how(db, run_id) == [run_id]
+    assert states(db, run_id) == ["done", "failed", "failed", "done"]
+
+
+def test_a_run_that_is_cancelled_between_two_statements_of_a_resume_does_not_go_on_in_part(
+    db: Database,
+) -> None:
+    run_id = completed_with_failures(db)
+
+    def change() -> None:
+        assert retry(db, run_id)
+        assert cancel(db, run_id) == [run_id]
+
+    just_before(db, "SET\n            status = CASE", change)
+
+    assert not resume(db, run_id)
+    ended = ["done", "failed", "failed", "done"]
+    assert (run_of(db, run_id).status, states(db, run_id)) == ("cancelled", ended)
+    assert resume(db, run_id)

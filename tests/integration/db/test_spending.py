@@ -18,8 +18,11 @@ def batch_id(db: Database) -> int:
 
 
 def cap(db: Database, batch_id: int, max_cost: float) -> None:
-    with db.begin() as session:
-        spending.set_cap(session, batch_id, max_cost)
+    execute(
+        db,
+        "UPDATE recallwatch.batch SET max_cost = :max_cost WHERE id = :id",
+        {"id": batch_id, "max_cost": max_cost},
+    )
 
 
 def reserve(db: Database, batch_id: int, cost: float) -> bool:
@@ -107,3 +110,19 @@ def test_another_batch_has_money_of_its_own(db: Database, batch_id: int) -> None
 
     assert not reserve(db, batch_id, 0.1)
     assert reserve(db, other_batch, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "after"), [(1.0, 2.0, 2.0), (2.0, 1.0, 2.0), (None, 1.0, None)]
+)
+def test_a_cap_is_raised_and_never_lowered(
+    db: Database, batch_id: int, before: float | None, wanted: float, after: float | None
+) -> None:
+    if before is not None:
+        cap(db, batch_id, before)
+
+    with db.begin() as session:
+        spending.raise_cap(session, batch_id, wanted)
+
+    with db.begin() as session:
+        assert spending.of_batch(session, batch_id) == (0.0, after)

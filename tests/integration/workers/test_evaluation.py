@@ -19,8 +19,9 @@ from tests.integration.db.building import (
     shard_of,
     wait_of,
 )
-from tests.integration.workers.conftest import GOLDEN, Opener
+from tests.integration.workers.conftest import GOLDEN, Opener, embedding_of
 from tests.integration.workers.working import (
+    NOWHERE,
     Bell,
     finish_by_sweeping,
     finish_runs,
@@ -128,6 +129,26 @@ def test_a_provider_that_asks_for_patience_gets_it(
     evaluate(remote, run_id, 0)
 
     assert shard_of(db, run_id).state == "pending"
+    assert 40 < wait_of(db, run_id) <= 47
+
+
+def test_patience_counts_as_an_attempt_where_the_cache_lost_what_was_paid_for(
+    open_context: Opener, provider: OpenAIServer, db: Database
+) -> None:
+    embedding = embedding_of(provider).model_copy(update={"max_inputs": 1, "concurrency": 1})
+    without = open_context(redis_url=SecretStr(NOWHERE), embedding=embedding)
+    run_id = start(without, "vector")
+    patience = refuse(429, headers={"Retry-After": "47"})
+
+    provider.script = [patience]
+    evaluate(without, run_id, 0)
+    assert shard_of(db, run_id).attempts == 0, "nothing was paid for"
+
+    provider.script = [vectors(), patience]
+    expire(db, run_id)
+    evaluate(without, run_id, 0)
+
+    assert shard_of(db, run_id).attempts == 1
     assert 40 < wait_of(db, run_id) <= 47
 
 

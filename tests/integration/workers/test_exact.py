@@ -579,3 +579,19 @@ def test_exact_search_takes_its_vectors_from_the_cache(
     assert said(run)["n"] == QUESTIONS
     assert run.cost is not None
     assert run.cost["cached_texts"] == QUESTIONS
+
+
+def test_vectors_that_exact_search_pays_for_again_are_in_the_costs(
+    ctx: Context, bell: Bell
+) -> None:
+    run_id, number = until_exact(ctx, bell)
+    ctx.redis.flushdb()
+
+    evaluate(ctx, run_id, number)
+    bell.work(ctx)
+
+    run = run_of(ctx, run_id)
+    assert said(run)["n"] == QUESTIONS
+    assert run.cost is not None
+    assert run.cost["embedded_texts"] == 2 * QUESTIONS
+    assert run.cost["cached_texts"] == QUESTIONS

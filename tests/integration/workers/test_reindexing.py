@@ -1,5 +1,6 @@
 """Notices of a re-index: many within a minute start one batch, once all is quiet."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -7,11 +8,14 @@ import pytest
 from celery.exceptions import Retry
 from structlog.testing import capture_logs
 
+from db import shards
 from db.models import Batch
+from db.session import Database, Session
 from pipeline.errors import CorpusError, TransientError, UsageError
 from pipeline.settings import QueueSettings
 from pipeline.types import Kind, Question
-from tests.integration.db.building import execute, fetch, import_set, run_of, together
+from tests.integration.db.building import claim, execute, fetch, import_set, run_of, together
+from tests.integration.db.changing import cancel
 from tests.integration.workers.conftest import GOLDEN, Opener
 from tests.integration.workers.working import Bell
 from workers import context
@@ -230,6 +234,35 @@ def test_a_notice_and_a_sweep_at_the_same_moment_agree_whether_it_has_begun(
         pass_time(one, QUIET)
         sweep(one)
         bell.take()
+
+
+@pytest.mark.parametrize("how", [claim, cancel])
+def test_a_batch_that_a_worker_begins_or_somebody_cancels_at_the_last_moment_is_not_joined(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch, how: Callable[[Database, int], object]
+) -> None:
+    first = notice(ctx).started
+    [run_id] = first.run_ids
+    before = run_of(ctx.database, run_id)
+    lock_open = shards.lock_open
+
+    def meanwhile(session: Session, run_ids: Sequence[int]) -> None:
+        monkeypatch.setattr(shards, "lock_open", lock_open)
+        execute(ctx.database, "UPDATE recallwatch.shard SET next_at = NULL")
+        assert how(ctx.database, run_id)
+        lock_open(session, run_ids)
+
+    monkeypatch.setattr(shards, "lock_open", meanwhile)
+    second = notice(ctx).started
+
+    assert (second.joined, second.batch_id > first.batch_id) == (False, True)
+    assert run_of(ctx.database, run_id).deadline_at == before.deadline_at
+    assert set(
+        fetch(
+            ctx.database,
+            "SELECT next_at FROM recallwatch.shard WHERE run_id = :run",
+            {"run": run_id},
+        )
+    ) == {None}
 
 
 def test_without_a_quiet_time_each_notice_starts_a_batch_at_once(

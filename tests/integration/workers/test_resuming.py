@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
-from db import baselines, runs
+from db import baselines, exact, runs
 from db.models import GoldenItem, Run
 from db.results import ResultRow
-from db.session import Database
+from db.session import Database, Session
 from pipeline.alerts.settings import SlackSettings
+from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.errors import UsageError
 from pipeline.settings import QueueSettings
 from pipeline.types import Trigger
@@ -28,7 +30,7 @@ from tests.integration.workers.working import (
     told,
 )
 from tests.loopback.openai_server import OpenAIServer, refuse, refuse_longer_than, vectors
-from workers import evaluation, measuring, resuming
+from workers import enqueue, evaluation, measuring, resuming
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT, EMBED_SHARD, REDUCE_RUN
 from workers.enqueue import Request, start
@@ -383,3 +385,111 @@ def test_a_notice_of_reindexing_does_not_join_a_batch_that_was_cancelled(
     second = start(ctx, request)
     assert (second.joined, second.batch_id > first.batch_id) == (False, True)
     assert bell.messages == []
+
+
+def test_a_notice_of_reindexing_does_not_join_a_run_that_was_resumed(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    ctx = open_context(queue=QueueSettings(reindex_quiet=60))
+    request = Request(strategies=["fulltext"], trigger=Trigger.REINDEX)
+    first = start(ctx, request)
+    [run_id] = first.run_ids
+    resuming.cancel(ctx, [run_id])
+
+    assert resuming.resume(ctx, run_id) == 3
+    work(ctx, bell, 1)
+    measured = run_of(ctx, run_id).corpus_fingerprint
+    execute(db, "DELETE FROM recallwatch_corpus.chunks WHERE document_id = 'battery'")
+    second = start(ctx, request)
+
+    assert (second.joined, second.batch_id > first.batch_id) == (False, True)
+    assert run_of(ctx, run_id).corpus_fingerprint == measured
+    assert run_of(ctx, second.run_ids[0]).corpus_fingerprint != measured
+    assert [shard_of(db, run_id, number).next_at for number in range(3)] == [None] * 3
+
+
+def test_a_resumed_run_starts_at_once_and_the_others_of_its_batch_when_it_is_quiet(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    ctx = open_context(queue=QueueSettings(reindex_quiet=60))
+    request = Request(strategies=["fulltext", "vector"], trigger=Trigger.REINDEX)
+    resumed, other = start(ctx, request).run_ids
+    resuming.cancel(ctx, [resumed])
+
+    resuming.resume(ctx, resumed)
+    bell.work(ctx)
+
+    assert (run_of(ctx, resumed).status, run_of(ctx, other).status) == ("completed", "queued")
+    assert not start(ctx, request).joined
+    execute(db, "UPDATE recallwatch.shard SET next_at = now() WHERE run_id = :run", {"run": other})
+    finish_by_sweeping(ctx, bell)
+    assert run_of(ctx, other).status == "completed"
+
+
+def test_an_exact_search_that_was_refused_stays_so_when_questions_are_asked_again(
+    lenient: Context, bell: Bell, provider: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_all(_ctx: Context, session: Session, *arguments: Any) -> None:  # noqa: ANN401 - of plan_exact
+        for run in arguments[-1]:
+            exact.refuse(session, run.id, "it would take about 900 seconds")
+
+    monkeypatch.setattr(enqueue, "plan_exact", refuse_all)
+    run = run_with_failures(lenient, bell, provider)
+    refused = {"n": 0, "index_loss": None, "error": "it would take about 900 seconds"}
+
+    resuming.retry_failed(lenient, run.id)
+    bell.work(lenient)
+
+    for record in (run, run_of(lenient, run.id)):
+        assert record.exact is not None
+        assert {name: record.exact[name] for name in refused} == refused
+
+
+@pytest.mark.parametrize("how", [resuming.resume, resuming.retry_failed])
+def test_nobody_waits_for_a_run_while_its_corpus_is_looked_at(
+    lenient: Context,
+    bell: Bell,
+    provider: OpenAIServer,
+    db: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    how: Callable[[Context, int], int],
+) -> None:
+    if how is resuming.resume:
+        [run_id] = start_runs(lenient, "fulltext").run_ids
+        resuming.cancel(lenient, [run_id])
+    else:
+        run_id = run_with_failures(lenient, bell, provider).id
+    looked = []
+
+    def look(*arguments: Any) -> CorpusFingerprint:  # noqa: ANN401 - of fingerprint
+        with db.begin() as session:
+            for table in ("run", "shard"):
+                column = "id" if table == "run" else "run_id"
+                query = text(
+                    f"SELECT FROM recallwatch.{table} WHERE {column} = :run FOR UPDATE NOWAIT"
+                )
+                looked.append(len(session.execute(query, {"run": run_id}).all()))
+        return fingerprint(*arguments)
+
+    monkeypatch.setattr(resuming, "fingerprint", look)
+
+    assert how(lenient, run_id) == 3
+    assert looked[0] == 1
+    assert run_of(lenient, run_id).status in {"queued", "running"}
+
+
+def test_a_run_that_changed_while_its_corpus_was_looked_at_is_looked_at_again(
+    lenient: Context, bell: Bell, provider: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_with_failures(lenient, bell, provider)
+
+    def meanwhile(*arguments: Any) -> CorpusFingerprint:  # noqa: ANN401 - of fingerprint
+        monkeypatch.setattr(resuming, "fingerprint", fingerprint)
+        finish_runs(lenient, bell, "vector")
+        return fingerprint(*arguments)
+
+    monkeypatch.setattr(resuming, "fingerprint", meanwhile)
+
+    with pytest.raises(UsageError, match=f"run {run.id + 1} was compared with it"):
+        resuming.retry_failed(lenient, run.id)
+    assert run_of(lenient, run.id).n_failed == 3

@@ -13,7 +13,7 @@ from tests.integration.workers.working import Bell, finish_runs, run_of, start_r
 from tests.loopback.openai_server import OpenAIServer, tokens_of
 from workers.context import Context
 from workers.enqueue import Request, start
-from workers.resuming import resume
+from workers.resuming import cancel, resume
 from workers.spending import Estimate
 
 pytestmark = pytest.mark.usefixtures("bell")
@@ -124,6 +124,19 @@ def test_a_run_that_ended_by_its_cap_goes_on_under_a_higher_one(
     run = run_of(richer, run_id)
     assert (run.status, run.metrics) == ("completed", expected.metrics)
     assert spent_by(richer, run_id) <= 1000
+
+
+def test_resuming_a_run_never_lowers_the_cap_that_others_of_its_batch_were_started_with(
+    open_context: Opener, provider: OpenAIServer, bell: Bell
+) -> None:
+    thrifty = open_context(embedding=priced(provider, max_cost=1.0))
+    started = start(thrifty, Request(strategies=["vector", "hybrid"], max_cost=AT_MOST))
+    cancel(thrifty, started.run_ids[:1])
+
+    resume(thrifty, started.run_ids[0])
+    bell.work(thrifty)
+
+    assert [run_of(thrifty, run_id).status for run_id in started.run_ids] == ["completed"] * 2
 
 
 def test_resuming_without_a_cap_in_the_settings_keeps_the_batch_s_own(

@@ -157,6 +157,7 @@ def test_a_task_of_beat_that_waited_out_its_turn_is_dropped() -> None:
     [
         ("redis://localhost:6379/1", "redis://localhost:6379/1"),
         ("rediss://:pw@host/0?ssl_cert_reqs=none", "rediss://:pw@host/0?ssl_cert_reqs=none"),
+        ("rediss://:pw@host/0", "rediss://:pw@host/0?ssl_cert_reqs=required"),
         ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
         ("unix:///run/redis.sock?db=3", "redis+socket:///run/redis.sock?virtual_host=3"),
         ("unix://:p%40w@/run/r.sock?db=3", "redis+socket://:p%40w@/run/r.sock?virtual_host=3"),

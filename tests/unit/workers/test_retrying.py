@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import TransientError
-from workers.retrying import LONGEST, wait_before_posting, wait_before_retry
+from pipeline.embedding.base import PaidInVainError
+from pipeline.errors import PermanentError, TransientError
+from workers.retrying import LONGEST, asks_patience, wait_before_posting, wait_before_retry
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,22 @@ def test_the_wait_doubles_up_to_the_longest(attempt: int, seconds: float) -> Non
 @pytest.mark.parametrize(("asked", "seconds"), [(47.0, 47), (600.0, 600), (0.5, 2), (None, 2)])
 def test_a_server_that_asks_for_more_patience_gets_it(asked: float | None, seconds: float) -> None:
     assert wait_before_retry(TransientError("429", retry_after=asked), attempt=1) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "asks"),
+    [
+        (TransientError("429", retry_after=0.0), True),
+        (TransientError("503"), False),
+        (PaidInVainError("429", retry_after=30.0), False),
+        (PermanentError("401"), False),
+        (RuntimeError(), False),
+    ],
+)
+def test_a_wait_that_a_server_asks_for_is_no_attempt_unless_trying_again_pays_again(
+    error: Exception, asks: bool
+) -> None:
+    assert asks_patience(error) is asks
 
 
 @given(attempt=st.integers(1, 32_766))

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from pipeline.embedding.base import FREE, Budget, Keep, check
+from pipeline.embedding.base import FREE, Budget, Keep, PaidInVainError, check
 from pipeline.embedding.build import Sharing, build_cached_embedder
 from pipeline.embedding.cache import VectorCache, connect
 from pipeline.embedding.cached import CachedEmbedder, Stats
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.errors import PermanentError
+from pipeline.errors import PermanentError, TransientError
 from pipeline.types import FloatMatrix
 from tests.integration.pipeline.embedding.conftest import Breakable
 from tests.loopback.openai_server import OpenAIServer, vectors_for
@@ -216,3 +216,34 @@ def test_two_servers_with_a_model_of_one_name_share_no_vectors(
     digest = hashlib.sha256(b"a").hexdigest()
     key = f"rw:vec:1:m@{openai_server.host}:default:{digest}"
     assert client.get(key) == vectors_for(["a"], 8).astype("<f4").tobytes()
+
+
+class Breaking(Recorder):
+    """Gives the vectors of all texts but the last, and then has its server ask for patience."""
+
+    def embed(
+        self, texts: Sequence[str], *, keep: Keep | None = None, budget: Budget = FREE
+    ) -> FloatMatrix:
+        if texts[:-1]:
+            super().embed(texts[:-1], keep=keep, budget=budget)
+        raise TransientError("429", retry_after=30.0)
+
+
+def test_a_fault_says_whether_what_came_before_it_was_paid_for_in_vain(
+    breakable: Breakable,
+) -> None:
+    with connect(breakable.url) as client:
+        embedder = cached(Breaking(), client)
+        with pytest.raises(TransientError) as kept:
+            embedder.embed(["a", "b"])
+        client.config_set("maxmemory", "1mb")
+        client.config_set("maxmemory-policy", "noeviction")
+
+        with pytest.raises(PaidInVainError) as lost:
+            embedder.embed(["c", "d"])
+        with pytest.raises(TransientError) as nothing_came:
+            embedder.embed(["d"])
+
+    assert not isinstance(kept.value, PaidInVainError)
+    assert (str(lost.value), lost.value.retry_after) == ("429", 30.0)
+    assert not isinstance(nothing_came.value, PaidInVainError)

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from redis import Redis
+from redis.crc import key_slot
 from structlog.testing import capture_logs
 
+from pipeline.embedding import limiter as limiting
 from pipeline.embedding.cache import connect
 from pipeline.embedding.gate import build_gate
 from pipeline.embedding.limiter import Limiter
 from pipeline.embedding.openai import OpenAIEmbedder
 from pipeline.embedding.rates import Buckets, Rate
 from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.errors import TransientError
+from pipeline.errors import PermanentError, TransientError
 from tests.integration.pipeline.embedding.conftest import Breakable
-from tests.loopback.openai_server import OpenAIServer, vectors, vectors_for
+from tests.loopback.openai_server import OpenAIServer, refuse, vectors, vectors_for
 
 KEY = "sk-canary-0123456789"
 LATE = 0.5
@@ -230,6 +232,75 @@ def test_a_wait_above_max_wait_hands_the_work_back_with_what_was_done_kept(
     assert told.value.retry_after == pytest.approx(30, abs=1)
     assert kept == ["first"]
     assert len(openai_server.requests) == 1
+
+
+def test_one_request_without_room_leaves_those_that_are_booked_to_be_sent(
+    openai_server: OpenAIServer, client: Redis
+) -> None:
+    settings = EmbeddingSettings(
+        provider="openai", model="m", base_url=openai_server.url, max_inputs=1, concurrency=4,
+        requests_per_minute=20, max_wait=4.0,
+    )  # fmt: skip
+    gate = build_gate(client, settings, SecretStr(KEY), workers=1)
+    kept: list[str] = []
+
+    with pytest.raises(TransientError, match="leaves no room for"):
+        OpenAIEmbedder(settings, SecretStr(KEY), gate=gate).embed(
+            ["a", "b", "c", "d", "e"], keep=lambda texts, _: kept.extend(texts)
+        )
+
+    # A burst of two, and one that waits for 60 / 19 s.
+    assert sorted(kept) == ["a", "b", "c"]
+    assert len(openai_server.requests) == 3
+
+
+def test_what_is_booked_does_not_wait_once_the_provider_refused_for_good(
+    openai_server: OpenAIServer, client: Redis
+) -> None:
+    settings = EmbeddingSettings(
+        provider="openai", model="m", base_url=openai_server.url, max_inputs=1, concurrency=2,
+        requests_per_minute=5,
+    )  # fmt: skip
+    gate = build_gate(client, settings, SecretStr(KEY), workers=1)
+    openai_server.default = refuse(401)
+    began = time.monotonic()
+
+    with pytest.raises(PermanentError, match="OPENAI_API_KEY is not accepted"):
+        OpenAIEmbedder(settings, SecretStr(KEY), gate=gate).embed(["a", "b"])
+
+    assert time.monotonic() - began < 6, "the second was booked for in 12 s"
+    assert len(openai_server.requests) == 1
+
+
+def test_a_clock_that_went_back_an_hour_makes_nobody_wait_for_it(
+    client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiting, "_BOOK", an_hour_ahead(limiting._BOOK))
+    monkeypatch.setattr(limiting, "_CORRECT", an_hour_ahead(limiting._CORRECT))
+    ahead = limiter(client, requests=60, tokens=6000)
+    assert waits(ahead, [1] * 8)[-1] > 0
+    ahead.correct(ahead.book(400, 10), 400, 500)
+    monkeypatch.undo()
+
+    now = limiter(client, requests=60, tokens=6000)
+
+    assert 0 < now.book(1, 1e9).wait < 10, "what was booked counts, and the hour does not"
+    now.correct(now.book(1, 1e9), 1, 1)
+    assert 0 < now.book(1, 1e9).wait < 10
+
+
+def an_hour_ahead(script: str) -> str:
+    """Return the script as a server runs it whose clock is fast by an hour."""
+    fast = script.replace("local now = time[1]", "local now = 3600 + time[1]")
+    assert fast != script
+    return fast
+
+
+def test_the_limits_of_a_provider_are_in_one_slot_of_a_cluster() -> None:
+    keys = [key.encode() for key in Limiter(Redis(), "some-id", requests=1, tokens=1)._keys]
+
+    assert len(set(keys)) == 2
+    assert len({key_slot(key) for key in keys}) == 1
 
 
 def test_a_call_that_took_its_time_waits_for_no_limit_any_more(

@@ -1,3 +1,6 @@
+import os
+import signal
+import threading
 import time
 from email.utils import formatdate
 
@@ -305,3 +308,98 @@ def test_the_first_error_stops_the_requests_that_wait_their_turn(
     failing(build(max_inputs=1, concurrency=2), [f"t{i}" for i in range(50)])
 
     assert len(openai_server.requests) <= 4
+
+
+def test_what_was_sent_when_another_request_fails_is_waited_for_and_kept(
+    openai_server: OpenAIServer, build: Build
+) -> None:
+    openai_server.script = [refuse(429, headers={"Retry-After": "60"})]
+    openai_server.default = vectors(delay=0.5)
+    kept: list[str] = []
+
+    with pytest.raises(TransientError) as told:
+        build(max_inputs=2, concurrency=4).embed(
+            [f"t{i}" for i in range(12)], keep=lambda texts, _: kept.extend(texts)
+        )
+
+    assert told.value.retry_after == 60
+    answered = openai_server.requests[1:]
+    assert sorted(kept) == sorted(text for request in answered for text in request.texts)
+    assert len(answered) == 3, "and nothing new was begun"
+
+
+def test_what_was_sent_is_kept_though_another_request_is_refused_for_good(
+    openai_server: OpenAIServer, build: Build
+) -> None:
+    openai_server.script = [refuse(401)]
+    openai_server.default = vectors(delay=0.5)
+    kept: list[str] = []
+
+    with pytest.raises(PermanentError, match="OPENAI_API_KEY is not accepted"):
+        build(max_inputs=1, concurrency=2).embed(
+            ["a", "b", "c"], keep=lambda texts, _: kept.extend(texts)
+        )
+
+    assert kept == openai_server.requests[1].texts
+    assert len(openai_server.requests) == 2
+
+
+def test_nothing_is_tried_again_once_another_request_failed(
+    openai_server: OpenAIServer, build: Build
+) -> None:
+    openai_server.script = [
+        refuse(503, headers={"Retry-After": "9"}),
+        refuse(429, headers={"Retry-After": "60"}),
+    ]
+    began = time.monotonic()
+
+    error = failing(build(max_inputs=1, concurrency=2), ["a", "b"])
+
+    assert isinstance(error, TransientError)
+    assert error.retry_after == 60
+    assert time.monotonic() - began < 5, "nor waited for"
+    assert len(openai_server.requests) == 2
+
+
+def test_half_of_a_request_that_was_too_large_is_kept_where_the_other_fails(
+    openai_server: OpenAIServer, build: Build
+) -> None:
+    openai_server.script = [refuse(413, "too large"), vectors(), refuse(401)]
+    kept: list[str] = []
+
+    with pytest.raises(PermanentError):
+        build().embed(["a", "b"], keep=lambda texts, _: kept.extend(texts))
+
+    assert kept == ["a"]
+
+
+class TimeIsUpError(Exception):
+    """What a signal's handler raises, as a task's time limit does."""
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGALRM, TimeIsUpError), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_time_limit_or_a_person_ends_it_at_once_whatever_is_under_way(
+    openai_server: OpenAIServer,
+    build: Build,
+    number: signal.Signals,
+    raised: type[BaseException],
+) -> None:
+    def stop(*_: object) -> None:
+        raise TimeIsUpError
+
+    def send() -> None:
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    openai_server.default = hang()
+    began = time.monotonic()
+    threading.Timer(0.5, send).start()
+    try:
+        with pytest.raises(raised):
+            build(max_inputs=1).embed(["a", "b", "c", "d"])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    assert time.monotonic() - began < 5
