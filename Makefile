@@ -24,7 +24,7 @@ demo: $(STAMP) ## the main job on real input: evaluate, plant a defect, see it c
 test: lint types imports ## lint, types, import rules and all tests with coverage
 	$(BIN)/python -m tests.run $(if $(NO_SKIPS),--no-skips)
 
-chaos: $(STAMP) ## the kill suite: 20 runs under faults; CHAOS="--runs 200 ..." for more
+chaos: $(STAMP) ## the kill suite: 20 batches under faults; CHAOS="--runs 100 ..." for more
 	$(BIN)/python -m tests.chaos $(CHAOS)
 
 lint: $(STAMP) ## ruff: rules and format

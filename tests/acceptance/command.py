@@ -97,7 +97,7 @@ class Project:
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=self.folder,
-            env=_without_ours() | self.environment | environment,
+            env=without_ours() | self.environment | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -203,7 +203,7 @@ def wait_until(condition: Callable[[], object], *, timeout: float = 60) -> None:
         time.sleep(0.02)
 
 
-def _without_ours() -> dict[str, str]:
+def without_ours() -> dict[str, str]:
     """Return this environment without the developer's own servers, keys and settings.
 
     And without coverage, which makes hundreds of short commands take half as long again: what they

@@ -21,7 +21,7 @@ from pipeline.corpus.reading import Chunk
 from pipeline.errors import TransientError
 from pipeline.settings_loading import load_settings
 from pipeline.types import Question
-from tests.acceptance.command import REPOSITORY, _without_ours
+from tests.acceptance.command import REPOSITORY, without_ours
 from tests.chaos import audit
 from tests.chaos.oracle import Collection, Expected
 from tests.chaos.profiles import Profile
@@ -113,7 +113,7 @@ class World:
         """Return what workers and beats find in their environment."""
         mutant = {"CHAOS_MUTANT": self.mutant} if self.mutant else {}
         limit = {"CHAOS_NO_SOFT_LIMIT": "1"} if self.profile.name == "scenario" else {}
-        return _without_ours() | self.ours() | mutant | limit | {"CHAOS_MARK": self.mark}
+        return without_ours() | self.ours() | mutant | limit | {"CHAOS_MARK": self.mark}
 
     def ours(self) -> dict[str, str]:
         """Return the settings that stand in the environment."""
