@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument(
-        "--runs", type=int, help=f"to strike at random; {RUNS} if nothing is asked for"
+        "--runs", type=int, help=f"batches of two runs to strike; {RUNS} if nothing is asked for"
     )
     parser.add_argument("--seed", type=int, default=7, help="of all that is random")
     parser.add_argument("--faults", type=int, default=0, help="go on until so many have struck")
