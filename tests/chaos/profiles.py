@@ -28,7 +28,7 @@ class Profile:
 CI = Profile("ci")
 RELEASE = Profile("release", deadline=150, broker_frozen=60.0)
 # A scenario of a mutant ends in a failure more often than not: it should not take long to tell.
-SCENARIO = Profile("scenario", lease=2, attempts=3, deadline=14, slack=6.0)
+SCENARIO = Profile("scenario", lease=2, attempts=3, deadline=24, slack=6.0)
 
 PROFILES = {profile.name: profile for profile in (CI, RELEASE)}
 

@@ -26,7 +26,7 @@ from tests.chaos.server_faults import BrokerKilled, MessagesTripled
 from tests.chaos.switches import SECOND_IS_SLOW
 from tests.chaos.world import KEEP, World, insist, opened
 
-PATIENCE = 12.0
+PATIENCE = 20.0
 """Seconds that a scenario waits for a process to come to its point."""
 
 
