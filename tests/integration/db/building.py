@@ -182,6 +182,12 @@ def store(db: Database, claim: Claim, rows: Sequence[ResultRow]) -> bool | None:
         return results.store(session, claim, rows, stats={"questions": len(rows)})
 
 
+def storing(db: Database, hold: Claim) -> Callable[[], bool | None]:
+    """Give what stores results for all of a shard's questions."""
+    rows = [scored(position) for position in range(hold.first, hold.last + 1)]
+    return lambda: store(db, hold, rows)
+
+
 def store_all(db: Database, run_id: int, rows: Sequence[ResultRow]) -> None:
     """Claim each shard of a run in turn and store its rows; `rows` are in order of position."""
     done = number = 0

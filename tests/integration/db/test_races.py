@@ -10,7 +10,6 @@ from sqlalchemy import text
 from db import results, run_states, shards
 from db.models import Run
 from db.session import Database, Session
-from db.shards import Claim
 from tests.integration.db.building import (
     claim,
     claimed,
@@ -23,7 +22,7 @@ from tests.integration.db.building import (
     scored,
     shard_of,
     start_run,
-    store,
+    storing,
     together,
 )
 
@@ -33,11 +32,6 @@ def run(db: Database) -> int:
     """Start a run of four questions in two shards."""
     import_set(db, questions(4))
     return start_run(db, shard_size=2)
-
-
-def storing(db: Database, hold: Claim) -> Callable[[], bool | None]:
-    rows = [scored(position) for position in range(hold.first, hold.last + 1)]
-    return lambda: store(db, hold, rows)
 
 
 def ending(db: Database, run_id: int) -> Callable[[], None]:

@@ -19,9 +19,8 @@ from tests.integration.db.building import (
     import_set,
     questions,
     run_of,
-    scored,
     start_run,
-    store,
+    storing,
     together,
 )
 from tests.integration.db.changing import (
@@ -41,11 +40,6 @@ def run(db: Database) -> int:
     """Start a run of four questions in two shards."""
     import_set(db, questions(4))
     return start_run(db, shard_size=2)
-
-
-def storing(db: Database, hold: Claim) -> Callable[[], bool | None]:
-    rows = [scored(position) for position in range(hold.first, hold.last + 1)]
-    return lambda: store(db, hold, rows)
 
 
 def waits(action: Callable[[], object]) -> threading.Thread:

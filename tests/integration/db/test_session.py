@@ -1,10 +1,9 @@
 """A fault of our own database is one clear line of our own, whoever meets it first."""
 
 import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
@@ -23,6 +22,7 @@ from db.session import (
 from pipeline.errors import PermanentError, TransientError
 from pipeline.types import Question
 from tests.integration.db.building import SET, execute, fetch, questions
+from tests.interrupting import interrupted_after
 
 KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
 
@@ -236,20 +236,6 @@ class TimeIsUpError(Exception):
     """As Celery's soft time limit: raised by a signal, in the middle of whatever runs."""
 
 
-@contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    def interrupt(*_: object) -> None:
-        raise TimeIsUpError
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def test_a_time_limit_within_a_statement_is_what_is_raised_and_frees_its_locks(
     db: Database,
 ) -> None:
@@ -261,7 +247,7 @@ def test_a_time_limit_within_a_statement_is_what_is_raised_and_frees_its_locks(
             session.execute(text("SELECT pg_advisory_xact_lock(7)"))
             session.execute(text("SELECT pg_sleep(60)"))
 
-    with pytest.raises(TimeIsUpError), interrupted_after(0.5):
+    with pytest.raises(TimeIsUpError), interrupted_after(0.5, TimeIsUpError):
         take_too_long()
 
     wait_until_free(db, 7)

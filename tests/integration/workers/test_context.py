@@ -2,10 +2,7 @@
 
 import json
 import multiprocessing
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -24,25 +21,10 @@ from tests.integration.workers.working import (
     rows_of,
     start_runs,
 )
+from tests.interrupting import interrupted_after
 from workers import context
 from workers.context import KEPT_RETRIEVERS, Context
 from workers.evaluation import evaluate
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt what runs too long, as Celery's soft time limit does: by a signal's handler."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise SoftTimeLimitExceeded
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def works(connection: psycopg.Connection[Any]) -> bool:
@@ -50,7 +32,7 @@ def works(connection: psycopg.Connection[Any]) -> bool:
 
 
 def interrupt_a_statement(ctx: Context) -> None:
-    with pytest.raises(SoftTimeLimitExceeded), time_limit(0.2):
+    with pytest.raises(SoftTimeLimitExceeded), interrupted_after(0.2, SoftTimeLimitExceeded):
         ctx.corpus().execute("SELECT pg_sleep(30)")
 
 
@@ -65,7 +47,11 @@ def test_a_statement_that_a_time_limit_ended_costs_its_connection_only(ctx: Cont
 
 
 def test_a_transaction_that_a_time_limit_ended_costs_its_connection_only(ctx: Context) -> None:
-    with pytest.raises(SoftTimeLimitExceeded), time_limit(0.2), ctx.corpus().transaction():
+    with (
+        pytest.raises(SoftTimeLimitExceeded),
+        interrupted_after(0.2, SoftTimeLimitExceeded),
+        ctx.corpus().transaction(),
+    ):
         ctx.corpus().execute("SELECT pg_sleep(30)")
 
     assert works(ctx.corpus())
