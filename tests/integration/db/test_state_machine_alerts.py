@@ -22,8 +22,8 @@ from db import alerts
 from db.session import Database, Session
 from pipeline.errors import UsageError
 from pipeline.types import AlertKind, AlertState
-from tests.integration.db.building import execute, import_set, questions, start_run
-from tests.integration.db.interleaving import Interleaving, at_length
+from tests.integration.db.building import execute, fetch, import_set, questions, start_run
+from tests.integration.db.interleaving import EXAMPLES, Interleaving, at_length
 
 CHANNELS = ("program", "team")
 
@@ -304,5 +304,11 @@ FROM recallwatch.alert WHERE run_id = :run ORDER BY id
 
 def test_whatever_is_done_in_whatever_order_an_alert_is_as_drawn(url: str, db: Database) -> None:
     import_set(db, questions(2))
+    [before] = fetch(db, "SELECT last_value FROM recallwatch.run_id_seq")
 
     run_state_machine_as_test(partial(AlertMachine, url), settings=at_length)  # type: ignore[arg-type]  # "a class or a function", its docstring says
+
+    [after] = fetch(db, "SELECT last_value FROM recallwatch.run_id_seq")
+    assert after - before >= EXAMPLES - 1, (
+        "each history has a run of its own, and was held against the model"
+    )

@@ -28,13 +28,14 @@ from tests.integration.db.building import (
     batch_of,
     execute,
     failed,
+    fetch,
     import_set,
     ineligible,
     questions,
     scored,
     start_run,
 )
-from tests.integration.db.interleaving import Interleaving, at_length
+from tests.integration.db.interleaving import EXAMPLES, Interleaving, at_length
 from tests.integration.db.run_model import ATTEMPTS, RunModel, ShardModel, When
 from tests.integration.db.run_tables import ALL_RESULTS_TWICE, ILLEGAL, everything, read
 
@@ -465,5 +466,11 @@ class RunMachine(RuleBasedStateMachine):
 
 def test_whatever_is_done_in_whatever_order_a_run_is_as_drawn(url: str, db: Database) -> None:
     import_set(db, questions(SIZE))
+    [before] = fetch(db, "SELECT last_value FROM recallwatch.run_id_seq")
 
     run_state_machine_as_test(partial(RunMachine, url), settings=at_length)  # type: ignore[arg-type]  # "a class or a function", its docstring says
+
+    [after] = fetch(db, "SELECT last_value FROM recallwatch.run_id_seq")
+    assert after - before >= EXAMPLES - 1, (
+        "each history has a run of its own, and was held against the model"
+    )

@@ -28,8 +28,13 @@ def world(servers: Servers, corpus_template: str, worker_id: str) -> Iterator[Wo
 def test_wherever_a_process_dies_the_end_is_the_same(world: World, scenario: Scenario) -> None:
     calm = record(world, scenario)
 
-    for number in distinct(calm):
+    endings = {
         try_point(world, calm, number, f"{SEED} {scenario.name} {number}")
+        for number in distinct(calm)
+    }
+
+    assert endings <= {"as calm", "as calm, an alert unknown"}
+    assert endings, "there is a point to die at"
 
 
 def test_the_points_of_a_batch_are_all_seen(world: World) -> None:

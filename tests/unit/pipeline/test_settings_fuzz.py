@@ -186,7 +186,8 @@ def test_any_file_is_taken_or_refused_in_words(
 ) -> None:
     text = "\n".join(f"{key} = {value}" for key, value in lines)
     (folder / FILE_NAME).write_bytes(text.encode("utf-8", "replace") + noise)
-    load_or_refuse()
+    said = load_or_refuse()
+    assert said is None or FILE_NAME in said, "it names the file"
 
 
 SCHEDULE_TEXTS = st.text(string.digits + "*/,-#LW? \u00b2\u0661", max_size=25) | st.text(
@@ -205,4 +206,5 @@ def test_any_schedule_is_taken_or_refused_in_words(folder: Path, values: dict[st
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     text = "\n".join(["[[schedule]]", *lines])
     (folder / FILE_NAME).write_text(text, encoding="utf-8", errors="replace")
-    load_or_refuse()
+    said = load_or_refuse()
+    assert said is None or FILE_NAME in said, "it names the file"
