@@ -32,7 +32,7 @@ COMMANDS = (
     ("init", "cli.config:init", "Write a commented recallwatch.toml."),
     ("config", "cli.config:config", "Show the effective settings."),
     ("corpus", "cli.corpus:corpus", "Load chunks, or look at the chunks table."),
-    ("golden", "cli.golden:golden", "Import, list, show and export golden sets."),
+    ("golden", "cli.golden.group:golden", "Import, generate, review and check questions."),
     ("eval", "cli.eval:eval_command", "Evaluate retrieval and compare with before."),
     ("runs", "cli.runs:runs", "List, show, chart, export, cancel and resume."),
     ("compare", "cli.compare:compare", "Compare any two runs, question by question."),

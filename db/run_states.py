@@ -261,7 +261,8 @@ def _reopen(session: Session, run_id: int, was: Sequence[str], deadline: int) ->
             status = CASE WHEN started_at IS NULL THEN 'queued' ELSE 'running' END,
             verdict = NULL, reasons = NULL, findings = NULL, cause = NULL, finished_at = NULL,
             exact = NULL, metrics = NULL, facts = NULL, by_category = NULL, by_tenant = NULL,
-            comparison = NULL, compared_to = NULL, baseline_run = NULL, baseline_comparison = NULL,
+            by_source = NULL, comparison = NULL, compared_to = NULL, baseline_run = NULL,
+            baseline_comparison = NULL,
             n_scored = NULL, n_failed = NULL, n_ineligible = NULL, latency = NULL, cost = NULL,
             deadline_at = now() + make_interval(secs => :deadline),
             reduce_attempts = 0, reduce_next_at = NULL, reduce_error = NULL

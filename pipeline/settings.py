@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from pipeline.alerts.settings import AlertSettings
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.generation.settings import GenerationSettings
 from pipeline.schedules import WEEKLY, Schedule
 from pipeline.server_urls import passwords
 from pipeline.settings_types import (
@@ -258,6 +259,7 @@ class Settings(BaseSettings):
     corpus: CorpusSettings = CorpusSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     eval: EvalSettings = EvalSettings()
+    generation: GenerationSettings = GenerationSettings()
     gate: GateSettings = GateSettings()
     queue: QueueSettings = QueueSettings()
     alerts: AlertSettings = AlertSettings()

@@ -4,7 +4,7 @@ Plain data, no behaviour beyond what defines the thing. See docs/architecture.md
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -43,6 +43,32 @@ class Status(StrEnum):
     ACTIVE = "active"
     RETIRED = "retired"
     REJECTED = "rejected"
+
+
+class KeyState(StrEnum):
+    """Where the text that a key was judged on is in the corpus now.
+
+    `CHANGED`: the key's chunk has another text, and the judged one is nowhere else. `MOVED`: the
+    same text stands under another key. `SPLIT`: it spans several chunks. `MERGED`: it lies inside
+    a larger one. `LOST`: none of these.
+    """
+
+    LIVE = "live"
+    CHANGED = "changed"
+    MOVED = "moved"
+    SPLIT = "split"
+    MERGED = "merged"
+    LOST = "lost"
+
+
+class EditAction(StrEnum):
+    """What an edit of a golden set did; see `db.edits`."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+    CHANGE = "change"
+    IMPORT = "import"
+    REMAP = "remap"
 
 
 class Outcome(StrEnum):
@@ -142,6 +168,7 @@ class Question:
     """One golden question, as it is imported, stored, snapshot and evaluated.
 
     `expected` maps a chunk key to its grade: >= 1 relevant, 0 and below judged not relevant.
+    `evidence` maps some of these keys to the chunk's text as it was when it was judged.
     """
 
     text: str
@@ -154,6 +181,7 @@ class Question:
     must_pass: bool = False
     external_id: str | None = None
     notes: str | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.metrics = aggregate.means
     run.by_category = _groups(session, found, "category")
     run.by_tenant = _groups(session, found, "tenant")
+    run.by_source = _groups(session, found, "source")
     stats = results.shard_stats(session, run.id)
     run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
     run.latency = _latency(stats)

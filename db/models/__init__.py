@@ -5,12 +5,23 @@ a CHECK, so that adding one is a small migration. docs/state_machine.md draws ru
 """
 
 from db.models.base import SCHEMA, Base, Json
-from db.models.golden import GoldenItem, GoldenVersion, Judgment, Question
+from db.models.generation import Candidate, Generation, GenerationRequest
+from db.models.golden import (
+    Edit,
+    EditItem,
+    Evidence,
+    GoldenItem,
+    GoldenVersion,
+    Judgment,
+    ProposedKey,
+    Question,
+)
 from db.models.operations import Alert, Baseline, Calibration, ScheduleSlot, SeenSchedule
-from db.models.runs import Batch, ExactResult, Result, Run, Shard
+from db.models.runs import Batch, ExactResult, Result, Run, Shard, StaleKey
 
 __all__ = (
-    "SCHEMA", "Alert", "Base", "Baseline", "Batch", "Calibration", "ExactResult", "GoldenItem",
-    "GoldenVersion", "Json", "Judgment", "Question", "Result", "Run", "ScheduleSlot",
-    "SeenSchedule", "Shard",
+    "SCHEMA", "Alert", "Base", "Baseline", "Batch", "Calibration", "Candidate", "Edit", "EditItem",
+    "Evidence", "ExactResult", "Generation", "GenerationRequest", "GoldenItem", "GoldenVersion",
+    "Json", "Judgment", "ProposedKey", "Question", "Result", "Run", "ScheduleSlot",
+    "SeenSchedule", "Shard", "StaleKey",
 )  # fmt: skip

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import (
     CheckConstraint,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.models.base import Base, Json, one_of
 from pipeline.types import (
+    EditAction,
     Kind,
     Source,
     Status,
@@ -31,6 +33,8 @@ class Question(Base):
         one_of("source", Source),
         one_of("status", Status),
         CheckConstraint("btrim(text) <> ''", name="text_not_blank"),
+        CheckConstraint("rejection IS NULL OR status = 'rejected'", name="rejection_when_rejected"),
+        Index("question_status_idx", "set_name", "status", "id"),
         Index(
             "question_external_id_key",
             "set_name",
@@ -61,20 +65,88 @@ class Question(Base):
     status: Mapped[str]
     must_pass: Mapped[bool]
     notes: Mapped[str | None]
+    provenance: Mapped[Json | None]
+    reviewed_at: Mapped[datetime | None]
+    reviewed_by: Mapped[str | None]
+    rejection: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+class Evidence(Base):
+    """A chunk's text as it was when somebody judged it; `hash` is its SHA-256, hexadecimal."""
+
+    __tablename__ = "evidence"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    text: Mapped[str]
+
+
 class Judgment(Base):
-    """One expected key of a question and its grade."""
+    """One expected key of a question, its grade, and what was judged."""
 
     __tablename__ = "judgment"
+    __table_args__ = (
+        Index(
+            "judgment_evidence_hash_idx",
+            "evidence_hash",
+            postgresql_where=text("evidence_hash IS NOT NULL"),
+        ),
+    )
 
     question_id: Mapped[int] = mapped_column(
         ForeignKey(Question.id, ondelete="CASCADE"), primary_key=True
     )
     key: Mapped[str] = mapped_column(primary_key=True)
     grade: Mapped[int] = mapped_column(Integer)
+    evidence_hash: Mapped[str | None] = mapped_column(ForeignKey(Evidence.hash))
+    judged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    judged_by: Mapped[str | None]
+
+
+class ProposedKey(Base):
+    """A key that may be expected too, for a person to decide: a near-duplicate, a better hit."""
+
+    __tablename__ = "proposed_key"
+
+    question_id: Mapped[int] = mapped_column(
+        ForeignKey(Question.id, ondelete="CASCADE"), primary_key=True
+    )
+    key: Mapped[str] = mapped_column(primary_key=True)
+    reason: Mapped[str]
+    similarity: Mapped[float | None] = mapped_column(Double)
+
+
+class Edit(Base):
+    """One act that changed questions, and that can be undone as one."""
+
+    __tablename__ = "edit"
+    __table_args__ = (
+        one_of("action", EditAction),
+        CheckConstraint("undone_by IS NULL OR undone_at IS NOT NULL", name="undone_at_some_time"),
+        Index("edit_set_name_idx", "set_name", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    set_name: Mapped[str]
+    action: Mapped[str]
+    edited_by: Mapped[str | None]
+    edited_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    undone_at: Mapped[datetime | None]
+    undone_by: Mapped[str | None]
+
+
+class EditItem(Base):
+    """A question before and after an edit, in the form that `db.edits` reads and writes."""
+
+    __tablename__ = "edit_item"
+
+    edit_id: Mapped[int] = mapped_column(ForeignKey(Edit.id, ondelete="CASCADE"), primary_key=True)
+    question_id: Mapped[int] = mapped_column(
+        ForeignKey(Question.id, ondelete="CASCADE"), primary_key=True
+    )
+    before: Mapped[Json]
+    after: Mapped[Json]
 
 
 class GoldenVersion(Base):

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from db.models.base import Base, Json, one_of
 from db.models.golden import GoldenVersion
 from pipeline.types import (
+    KeyState,
     Level,
     Outcome,
     RunStatus,
@@ -57,6 +58,20 @@ class Batch(Base):
     max_cost: Mapped[float | None] = mapped_column(Double)
     spent: Mapped[float] = mapped_column(Double, server_default=text("0"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class StaleKey(Base):
+    """A key of a batch's question that no longer stands for what was judged: it is not scored."""
+
+    __tablename__ = "stale_key"
+    __table_args__ = (one_of("state", KeyState),)
+
+    batch_id: Mapped[int] = mapped_column(
+        ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str]
 
 
 class Run(Base):
@@ -115,6 +130,7 @@ class Run(Base):
     facts: Mapped[Json | None]
     by_category: Mapped[Json | None]
     by_tenant: Mapped[Json | None]
+    by_source: Mapped[Json | None]
     comparison: Mapped[Json | None]
     n_scored: Mapped[int | None]
     n_failed: Mapped[int | None]

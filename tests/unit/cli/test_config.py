@@ -173,8 +173,8 @@ def test_the_table_fits_80_columns_and_has_a_header_for_each_section(
     assert max(map(len, text.splitlines())) <= 80
     headers = [line.strip() for line in text.splitlines() if line.strip().startswith("[")]
     assert headers == [
-        "[[schedule]]", "[corpus]", "[embedding]", "[eval]", "[gate]", "[queue]", "[alerts]",
-        "[log]",
+        "[[schedule]]", "[corpus]", "[embedding]", "[eval]", "[generation]", "[gate]", "[queue]",
+        "[alerts]", "[log]",
         "[strategies.vector]", "[strategies.fulltext]", "[strategies.hybrid]",
     ]  # fmt: skip
 

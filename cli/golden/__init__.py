@@ -1,0 +1,1 @@
+"""`recallwatch golden`: the questions, and the chunks that should come back."""

@@ -1,0 +1,102 @@
+"""Questions that Claude is asked for: what was asked, what it answered and cost, what became of it.
+
+Revision ID: 0006
+Revises: 0005
+"""
+
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+UPGRADE = """
+CREATE TABLE recallwatch.generation (
+    id                 bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT generation_pkey PRIMARY KEY,
+    set_name           text NOT NULL,
+    status             text NOT NULL DEFAULT 'queued' CONSTRAINT generation_status_known
+        CHECK (status IN ('queued', 'running', 'screening', 'completed', 'failed', 'cancelled')),
+    settings           jsonb NOT NULL,
+    corpus_fingerprint jsonb NOT NULL,
+    max_cost           double precision
+        CONSTRAINT generation_max_cost_not_negative CHECK (max_cost >= 0),
+    spent              double precision NOT NULL DEFAULT 0
+        CONSTRAINT generation_spent_not_negative CHECK (spent >= 0),
+    requested_by       text,
+    error              text,
+    created_at         timestamptz NOT NULL DEFAULT now(),
+    finished_at        timestamptz,
+    CONSTRAINT generation_finished_when_over CHECK
+        ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT generation_failed_says_why CHECK (status <> 'failed' OR error IS NOT NULL)
+);
+CREATE INDEX generation_unfinished_idx ON recallwatch.generation (id)
+    WHERE status IN ('queued', 'running', 'screening');
+
+CREATE TABLE recallwatch.generation_request (
+    generation_id  bigint NOT NULL CONSTRAINT generation_request_generation_id_fkey
+        REFERENCES recallwatch.generation ON DELETE CASCADE,
+    number         integer NOT NULL,
+    ask            jsonb NOT NULL,
+    state          text NOT NULL DEFAULT 'pending' CONSTRAINT generation_request_state_known
+        CHECK (state IN ('pending', 'leased', 'asked', 'answered', 'refused', 'failed',
+                         'unknown')),
+    attempts       smallint NOT NULL DEFAULT 0,
+    token          bigint NOT NULL DEFAULT 0,
+    lease_until    timestamptz,
+    next_at        timestamptz,
+    rung_at        timestamptz,
+    message_batch  text,
+    reserved       double precision NOT NULL DEFAULT 0,
+    cost           double precision,
+    input_tokens   bigint,
+    output_tokens  bigint,
+    reply          jsonb,
+    error          text,
+    CONSTRAINT generation_request_pkey PRIMARY KEY (generation_id, number),
+    CONSTRAINT generation_request_lease_when_held CHECK
+        ((state = 'leased') <= (lease_until IS NOT NULL)),
+    CONSTRAINT generation_request_answered_has_reply CHECK
+        (state <> 'answered' OR reply IS NOT NULL),
+    CONSTRAINT generation_request_says_why CHECK
+        (state NOT IN ('refused', 'failed', 'unknown') OR error IS NOT NULL)
+);
+
+CREATE TABLE recallwatch.candidate (
+    generation_id bigint NOT NULL,
+    number        integer NOT NULL,
+    ordinal       smallint NOT NULL,
+    text          text NOT NULL,
+    expected      jsonb NOT NULL,
+    kind          text NOT NULL CONSTRAINT candidate_kind_known
+        CHECK (kind IN ('answerable', 'unanswerable')),
+    category      text,
+    tenant        text,
+    language      text,
+    state         text NOT NULL DEFAULT 'drafted' CONSTRAINT candidate_state_known
+        CHECK (state IN ('drafted', 'kept', 'rejected')),
+    rejection     text,
+    detail        text,
+    facts         jsonb,
+    question_id   bigint CONSTRAINT candidate_question_id_fkey
+        REFERENCES recallwatch.question ON DELETE SET NULL,
+    CONSTRAINT candidate_pkey PRIMARY KEY (generation_id, number, ordinal),
+    CONSTRAINT candidate_generation_id_number_fkey FOREIGN KEY (generation_id, number)
+        REFERENCES recallwatch.generation_request ON DELETE CASCADE,
+    CONSTRAINT candidate_rejection_when_rejected CHECK
+        ((state = 'rejected') = (rejection IS NOT NULL))
+);
+"""
+
+DOWNGRADE = """
+DROP TABLE recallwatch.candidate, recallwatch.generation_request, recallwatch.generation;
+"""
+
+
+def upgrade() -> None:
+    op.execute(UPGRADE)
+
+
+def downgrade() -> None:
+    op.execute(DOWNGRADE)

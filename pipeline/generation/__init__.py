@@ -1,0 +1,1 @@
+"""Golden questions written by a language model from chunks: prompts, requests, filters."""
