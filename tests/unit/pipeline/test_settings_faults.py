@@ -10,7 +10,7 @@ from pipeline.settings_loading import load_settings
 FILE = "recallwatch.toml"
 TOP = (
     "database_url, corpus_url, redis_url, allow_no_password, state_dir, schedule, corpus, "
-    "embedding, eval, gate, "
+    "embedding, eval, generation, gate, "
     "queue, alerts, log, strategies"
 )
 EVAL = (
