@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
-from db import exact
+from db import exact_figures
 from db.models import Batch, Run
 from db.pairing import ROWS, SIDES, add_statistics, changes_of, hits, pair_up
 from pipeline.verdict.compare import (
@@ -82,7 +82,7 @@ def compare(session: Session, run: Run, reference: Run) -> Comparison:
         categories=by("category"),
         tenants=by("tenant"),
         sources=by("source"),
-        exact=exact.compare(session, run, reference),
+        exact=exact_figures.compare(session, run, reference),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 
-from db import exact, results, run_states, runs, shards
+from db import exact_figures, results, run_states, runs, shards
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
@@ -121,7 +121,7 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
     run.latency = _latency(stats)
     run.cost = _cost(stats)
-    run.exact = exact.summary(session, run)
+    run.exact = exact_figures.summary(session, run)
     run_states.complete(run, judge_run(session, found, aggregate))
 
 

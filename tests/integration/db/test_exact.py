@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db import exact, results, run_states, runs, shards
+from db import exact, exact_figures, results, run_states, runs, shards
 from db.exact import ExactRow, Served
 from db.models import GoldenVersion
 from db.pairing import pair_up
@@ -71,7 +71,7 @@ def served(db: Database, hold: Claim) -> list[Served]:
 
 def summary(db: Database, run_id: int) -> dict[str, Any]:
     with db.begin() as session:
-        found = exact.summary(session, runs.get(session, run_id).run)
+        found = exact_figures.summary(session, runs.get(session, run_id).run)
     assert found is not None
     return found
 
@@ -413,7 +413,7 @@ def test_a_run_without_exact_shards_has_nothing_to_say(db: Database) -> None:
     store_all(db, run_id, [scored(0)])
 
     with db.begin() as session:
-        assert exact.summary(session, runs.get(session, run_id).run) is None
+        assert exact_figures.summary(session, runs.get(session, run_id).run) is None
 
 
 def test_deleting_a_run_deletes_what_exact_search_found(db: Database, measured: int) -> None:
@@ -457,7 +457,7 @@ def test_a_summary_says_what_a_naive_loop_counts(db: Database, asked: list[Both 
     import_set(db, questions(len(asked)), replace=True)
     run_id = finished(db, asked)
     with db.begin() as session:
-        found = exact.summary(session, runs.get(session, run_id).run)
+        found = exact_figures.summary(session, runs.get(session, run_id).run)
 
     scored_ones = [values for values in asked if values is not None]
     pairs = [(was, now) for was, now in scored_ones if now is not None]
@@ -493,7 +493,7 @@ def compare(db: Database, current: int, reference: int) -> ExactComparison | Non
     with db.begin() as session:
         run, before = (runs.get(session, run_id).run for run_id in (current, reference))
         pair_up(session, run, before)
-        return exact.compare(session, run, before)
+        return exact_figures.compare(session, run, before)
 
 
 OTHER = ("ndcg@5", "hit@5", "recall@5")
