@@ -12,7 +12,7 @@ from rich.text import Text
 from cli.context import Context, pass_context
 from cli.lazy import examples
 from cli.output import Column, print_json, table
-from cli.servers import open_stack_for
+from cli.servers import bring_up_to_date, open_stack_for
 from pipeline.errors import RecallwatchError, SettingsError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def doctor(context: Context, as_json: bool) -> None:
 
         work = WorkContext(settings)
         if stack.servers.database_url is not None:
-            _bring_up_to_date(work)
+            bring_up_to_date(work.database, ours=True)
         try:
             found = [finding for check in CHECKS for finding in _run(check, work)]
         finally:
@@ -77,13 +77,6 @@ def doctor(context: Context, as_json: bool) -> None:
         context.console.print(table(None, columns, [_row(finding) for finding in found]))
     if any(finding.health is Health.FAULT for finding in found):
         click.get_current_context().exit(EXIT_FAULT)
-
-
-def _bring_up_to_date(work: "WorkContext") -> None:
-    """Do for the embedded database what every other command does."""
-    from db import migrate
-
-    migrate.upgrade(work.database)
 
 
 def _row(finding: Finding) -> Sequence[object]:
@@ -102,7 +95,7 @@ def _run(check: Check, work: "WorkContext") -> Iterator[Finding]:
 
 
 def _database(work: "WorkContext") -> Iterator[Finding]:
-    from db import migrate
+    from db import revision
     from db.session import server_version
 
     major = server_version(work.database)
@@ -111,7 +104,7 @@ def _database(work: "WorkContext") -> Iterator[Finding]:
         yield Finding("database", Health.FAULT, seen, f"{OLDEST_POSTGRES} or newer is needed")
     else:
         yield Finding("database", Health.OK, seen)
-    now, newest = migrate.current(work.database), migrate.head()
+    now, newest = revision.current(work.database), revision.head()
     if now == newest:
         yield Finding("migrations", Health.OK, f"at revision {now}")
     else:

@@ -17,13 +17,14 @@ def migrate(context: Context) -> None:
     """
     with open_stack_for(context) as (_, settings):
         from db import migrate as migrations
+        from db import revision
         from workers.context import Context as WorkContext
 
         work = WorkContext(settings)
         try:
-            before = migrations.current(work.database)
+            before = revision.current(work.database)
             migrations.upgrade(work.database)
-            after = migrations.current(work.database)
+            after = revision.current(work.database)
         finally:
             work.close()
     done = "is up to date" if before == after else f"is now at revision {after}"

@@ -14,6 +14,7 @@ from pipeline.errors import UsageError
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
+    from db.session import Database
     from workers.context import Context as WorkContext
 
 
@@ -48,18 +49,29 @@ def open_stack_for(context: Context) -> Iterator[tuple[Stack, Settings]]:
 def open_servers(context: Context) -> Iterator[Opened]:
     """Do the same, with the database brought up to date (embedded) or checked (the user's own)."""
     with open_stack_for(context) as (stack, settings):
-        from db import migrate
         from workers.context import Context as WorkContext
 
         work = WorkContext(settings)
         try:
-            if stack.servers.database_url is not None:
-                migrate.upgrade(work.database)
-            elif migrate.current(work.database) != migrate.head():
-                raise UsageError(
-                    f"database {work.database.name} is not at this version's tables; run:"
-                    " recallwatch migrate"
-                )
+            bring_up_to_date(work.database, ours=stack.servers.database_url is not None)
             yield Opened(stack, work)
         finally:
             work.close()
+
+
+def bring_up_to_date(database: "Database", *, ours: bool) -> None:
+    """Run the migrations that our own database lacks; raises UsageError where a user's lacks some.
+
+    `ours`: the embedded server's, which is nobody else's to look after.
+    """
+    from db import revision
+
+    if revision.current(database) == revision.head():
+        return
+    if not ours:
+        raise UsageError(
+            f"database {database.name} is not at this version's tables; run: recallwatch migrate"
+        )
+    from db import migrate
+
+    migrate.upgrade(database)

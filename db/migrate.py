@@ -1,4 +1,4 @@
-"""Bring the schema up to date, and say whether it is.
+"""Bring the schema up to date.
 
 Migrations run under an advisory lock, so two that start together run once, and with a lock
 timeout, so one that waits behind a long query gives up instead of blocking every query after it.
@@ -8,12 +8,10 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 
-from db.models import SCHEMA
+from db import revision
 from db.session import Database
 from pipeline.errors import PermanentError
 
@@ -32,7 +30,7 @@ def upgrade(database: Database) -> None:
     with database.connect() as connection:
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
-        if _current(connection) != head():
+        if revision.read(connection) != revision.head():
             try:
                 command.upgrade(_config(connection), "head")
             except CommandError as error:
@@ -42,23 +40,7 @@ def upgrade(database: Database) -> None:
                 ) from error
 
 
-def current(database: Database) -> str | None:
-    """Return the revision that the database stands at, or None where there is none."""
-    with database.connect() as connection:
-        return _current(connection)
-
-
-def head() -> str | None:
-    """Return the newest revision that this code knows."""
-    return ScriptDirectory.from_config(_config(None)).get_current_head()
-
-
-def _current(connection: Connection) -> str | None:
-    options = {"version_table_schema": SCHEMA}
-    return MigrationContext.configure(connection, opts=options).get_current_revision()
-
-
-def _config(connection: Connection | None) -> Config:
+def _config(connection: Connection) -> Config:
     folder = Path(__file__).parent / "migrations"
     config = Config()
     # Alembic reads a % as the start of a variable's name.

@@ -6,10 +6,12 @@ import psycopg
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from db import exact, migrate
+from db import exact, migrate, revision
 from db.models import SCHEMA, Base
 from db.session import Database
 from pipeline.errors import PermanentError, TransientError
@@ -51,12 +53,18 @@ def only_ours(name: str | None, kind: str, _: object) -> bool:
     return name == SCHEMA if kind == "schema" else True
 
 
+def test_the_newest_file_is_alembics_head() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(revision.VERSIONS.parent))
+    assert ScriptDirectory.from_config(config).get_heads() == [revision.head()]
+
+
 def test_from_an_empty_database_to_the_head(empty: Database) -> None:
-    assert migrate.current(empty) is None
+    assert revision.current(empty) is None
 
     migrate.upgrade(empty)
 
-    assert migrate.current(empty) == migrate.head() is not None
+    assert revision.current(empty) == revision.head() is not None
 
 
 def test_a_second_upgrade_changes_nothing(empty: Database) -> None:
@@ -71,7 +79,7 @@ def test_a_second_upgrade_changes_nothing(empty: Database) -> None:
 def test_upgrades_that_start_together_run_once(empty: Database) -> None:
     together(*[lambda: migrate.upgrade(empty)] * 4)
 
-    assert fetch(empty, "SELECT version_num FROM recallwatch.alembic_version") == [migrate.head()]
+    assert fetch(empty, "SELECT version_num FROM recallwatch.alembic_version") == [revision.head()]
 
 
 def test_down_to_nothing_and_up_again(own_db: Database) -> None:
@@ -86,7 +94,7 @@ def test_down_to_nothing_and_up_again(own_db: Database) -> None:
     migrate.upgrade(own_db)
 
     assert [name for name in left if not name.startswith("alembic_version")] == []
-    assert migrate.current(own_db) == migrate.head()
+    assert revision.current(own_db) == revision.head()
 
 
 def test_an_exact_search_that_was_refused_before_is_known_as_refused(own_db: Database) -> None:
@@ -150,7 +158,7 @@ def test_an_upgrade_gives_up_waiting_for_a_lock(
             migrate.upgrade(empty)
 
     migrate.upgrade(empty)
-    assert migrate.current(empty) == migrate.head()
+    assert revision.current(empty) == revision.head()
 
 
 def test_tables_of_a_newer_version_are_left_alone(own_db: Database) -> None:
@@ -159,7 +167,7 @@ def test_tables_of_a_newer_version_are_left_alone(own_db: Database) -> None:
     with pytest.raises(PermanentError, match=r"newer recallwatch.*9999"):
         migrate.upgrade(own_db)
 
-    assert migrate.current(own_db) == "9999"
+    assert revision.current(own_db) == "9999"
 
 
 def test_the_checkout_may_lie_in_a_folder_with_a_percent_sign(
@@ -172,7 +180,7 @@ def test_the_checkout_may_lie_in_a_folder_with_a_percent_sign(
 
     migrate.upgrade(empty)
 
-    assert migrate.current(empty) == migrate.head() is not None
+    assert revision.current(empty) == revision.head() is not None
 
 
 @pytest.fixture
@@ -197,4 +205,4 @@ def test_a_role_that_owns_only_the_schema_can_migrate(empty: Database, role: str
 
     migrate.upgrade(database)
 
-    assert migrate.current(database) == migrate.head()
+    assert revision.current(database) == revision.head()
