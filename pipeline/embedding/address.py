@@ -1,71 +1,25 @@
 """Where the embedding server is, and the key it gets: both checked once."""
 
-from dataclasses import dataclass
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
 from pydantic import SecretStr
 
-from pipeline.errors import SettingsError
+from pipeline.providers.address import Address, checked_key, parse_address
 
 OPENAI_URL = "https://api.openai.com/v1"
-
-NO_KEY = "no-key"
-"""Sent to a server on this machine where no key is set: the SDK insists on one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A server's base URL, and its `host` (with the port, where one is given) for messages."""
-
-    url: str
-    host: str
-    is_loopback: bool
-
-    @property
-    def is_openai(self) -> bool:
-        """True for OpenAI's own server."""
-        return self.host == "api.openai.com"
 
 
 def address_of(base_url: str | None) -> Address:
     """Return the address behind `embedding.base_url`, OpenAI's own for None.
 
-    The host never holds the user name and password that a URL may carry. Raises SettingsError for
-    what is no http or https URL.
+    Raises SettingsError for what is no http or https URL.
     """
-    url = base_url or OPENAI_URL
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise SettingsError(f"embedding.base_url is not a URL: {error}") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(
-            "embedding.base_url must be an http or https URL, as http://localhost:11434/v1"
-        )
-    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    host = name if port is None else f"{name}:{port}"
-    return Address(url=url, host=host, is_loopback=_is_loopback(parts.hostname))
+    return parse_address(base_url or OPENAI_URL, "embedding.base_url", "http://localhost:11434/v1")
+
+
+def is_openai(address: Address) -> bool:
+    """Return whether it is OpenAI's own server."""
+    return address.host == "api.openai.com"
 
 
 def usable_key(api_key: SecretStr | None, address: Address) -> str:
     """Return the key to send; raises SettingsError for none, or one that cannot be sent."""
-    key = api_key.get_secret_value().strip() if api_key else ""
-    if not key and address.is_loopback:
-        return NO_KEY
-    if not key:
-        raise SettingsError(
-            f"OPENAI_API_KEY is not set: {address.host} needs one "
-            "(any value will do for a server that does not check it)"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError("OPENAI_API_KEY holds characters that no key has: copy it again")
-    return key
-
-
-def _is_loopback(hostname: str) -> bool:
-    try:
-        return ip_address(hostname).is_loopback
-    except ValueError:
-        return hostname == "localhost"
+    return checked_key(api_key, address, "OPENAI_API_KEY")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 from redis import Redis
 
-from pipeline.embedding.address import address_of
+from pipeline.embedding.address import address_of, is_openai
 from pipeline.embedding.base import Embedder
 from pipeline.embedding.cache import VectorCache
 from pipeline.embedding.cached import CachedEmbedder
@@ -100,5 +100,5 @@ def identity(settings: EmbeddingSettings) -> dict[str, str | int | None]:
         "provider": "openai",
         "model": settings.model,
         "dimensions": settings.dimensions,
-        "server": None if address.is_openai else address.host,
+        "server": None if is_openai(address) else address.host,
     }

@@ -1,12 +1,9 @@
-"""The HTTP client below the SDK: follows no redirect, and reads no more than was asked for."""
-
-from collections.abc import AsyncIterator
-from typing import cast
+"""The HTTP client below the SDK, and how large its replies may be."""
 
 import httpx2
 from openai import DefaultAsyncHttpxClient
 
-from pipeline.embedding.openai_replies import MalformedReplyError
+from pipeline.providers.http import capped_client
 
 _LARGEST_FRAME = 1 << 20
 """Bytes of a reply that are no vector: names, usage, an error's words."""
@@ -24,39 +21,5 @@ def largest_reply(texts: int, dimensions: int | None) -> int:
 
 
 def http_client(most: int, timeout: float) -> httpx2.AsyncClient:
-    """Return a client as the SDK makes it, with these two rules; proxies are found as ever.
-
-    A reply of more than `most` bytes raises MalformedReplyError, and so does a compressed one,
-    which was not asked for: a few bytes of it may be any number.
-    """
-
-    async def cap(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise MalformedReplyError("compressed, though it was asked not to be")
-        response.stream = _Capped(cast("httpx2.AsyncByteStream", response.stream), most)
-
-    return DefaultAsyncHttpxClient(
-        timeout=timeout,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [cap]},
-    )
-
-
-class _Capped(httpx2.AsyncByteStream):
-    """A reply's bytes, up to a number of them."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
-        self._stream = stream
-        self._most = most
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
-        async for part in self._stream:
-            read += len(part)
-            if read > self._most:
-                raise MalformedReplyError(f"larger than {self._most:,} bytes")
-            yield part
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    """Return a client as the SDK makes it, capped as `pipeline.providers.http` says."""
+    return capped_client(DefaultAsyncHttpxClient, most, timeout)

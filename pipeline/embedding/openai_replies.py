@@ -2,12 +2,9 @@
 
 import base64
 import json
-import math
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import mktime_tz, parsedate_tz
 from http import HTTPStatus
 from typing import Any
 
@@ -17,14 +14,13 @@ from numpy.typing import NDArray
 from openai import APIConnectionError, APIStatusError, APITimeoutError
 
 from pipeline.errors import PermanentError
+from pipeline.providers.replies import MalformedReplyError
 
 Vector = NDArray[np.float32]
 """Shape (dimensions,)."""
 
 _TRANSIENT = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
 _NO_QUOTA = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
-_LONGEST_QUOTE = 200
-_ONE_DAY = 86_400.0
 
 # OpenAI, vLLM: "maximum context length is 8192 tokens"; OpenAI: "maximum input length is",
 # "max 300000 tokens per request", "input array too long"; Ollama: "the input length exceeds the
@@ -43,10 +39,6 @@ _OF_NO_TEXT = re.compile(
     r"|\bmodel\b.*\b(unknown|not found|not exist|not supported)",
     re.IGNORECASE,
 )
-
-
-class MalformedReplyError(ValueError):
-    """The server answered 200 with something else than one vector a text."""
 
 
 class TooLargeError(Exception):
@@ -190,12 +182,6 @@ def refusal(error: APIStatusError, host: str, model: str, said: str) -> Permanen
             return PermanentError(f"{host} refuses to embed with {model} ({status}): {said}")
 
 
-def in_one_line(said: str, key: str) -> str:
-    """Return a foreign message on one line, shortened, with the key blotted out."""
-    line = " ".join(said.replace(key, "***").split())
-    return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE] + "..."
-
-
 def said_by(error: APIStatusError) -> str:
     """Return the server's own words, which servers put in several places."""
     match error.body:
@@ -203,23 +189,3 @@ def said_by(error: APIStatusError) -> str:
             return words
         case _:
             return error.message
-
-
-def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that retry-after-ms or Retry-After ask for; None: nothing legible.
-
-    Retry-After holds seconds or a date (RFC 9110, 10.2.3). More than a day counts as a day.
-    """
-    for name, per_second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name, "")) / per_second
-        if math.isfinite(seconds):
-            return min(max(seconds, 0.0), _ONE_DAY)
-    date = parsedate_tz(headers.get("retry-after", ""))
-    return None if date is None else min(max(mktime_tz(date) - time.time(), 0.0), _ONE_DAY)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

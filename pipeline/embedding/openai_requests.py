@@ -9,18 +9,14 @@ from random import SystemRandom
 
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, omit
 
-from pipeline.embedding.address import Address
 from pipeline.embedding.base import Budget, Keep
 from pipeline.embedding.gate import Gate
 from pipeline.embedding.openai_http import http_client, largest_reply
 from pipeline.embedding.openai_replies import (
-    MalformedReplyError,
     Reply,
     TooLargeError,
     Vector,
-    asked_wait,
     concerns_every_text,
-    in_one_line,
     is_too_large,
     is_transient,
     may_have_billed,
@@ -32,6 +28,8 @@ from pipeline.embedding.packing import most_tokens
 from pipeline.embedding.pricing import cost_of
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import PermanentError, RecallwatchError, TransientError
+from pipeline.providers.address import Address
+from pipeline.providers.replies import MalformedReplyError, asked_wait, in_one_line
 
 _random = SystemRandom()
 

@@ -2,7 +2,7 @@
 
 import math
 
-from pipeline.embedding.address import address_of
+from pipeline.embedding.address import address_of, is_openai
 from pipeline.embedding.settings import EmbeddingSettings
 
 # OpenAI's list prices for a million tokens, by its pages on each model, May 2026.
@@ -24,7 +24,7 @@ def price_of(settings: EmbeddingSettings) -> float | None:
         return settings.price
     if settings.provider == "local":
         return 0.0
-    known = address_of(settings.base_url).is_openai
+    known = is_openai(address_of(settings.base_url))
     return KNOWN.get(settings.model) if known else None
 
 

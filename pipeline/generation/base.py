@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from pipeline.errors import RecallwatchError
 from pipeline.types import Kind
+
+MOST_ASKS = 1_000
+"""Asks that go into one message batch: the provider takes 100,000, but 256 MB at most."""
+
+
+class UnknownOutcomeError(RecallwatchError):
+    """A request went out and its answer never came: it may have been billed.
+
+    Sending it again may pay twice, which only a person decides. Count it as its `size` at most.
+    """
 
 
 class GenerationStatus(StrEnum):
@@ -96,17 +107,32 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens that a request was billed for."""
+    """The tokens that a request was billed for.
+
+    `input_tokens` are those that no prompt cache was concerned with. What was written to one, for
+    5 minutes or an hour, and what was read from one have prices of their own.
+    """
 
     input_tokens: int
     output_tokens: int
+    cache_write_tokens: int = 0
+    cache_hour_write_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    @property
+    def all_input_tokens(self) -> int:
+        """The whole prompt's tokens, whatever they cost."""
+        written = self.cache_write_tokens + self.cache_hour_write_tokens
+        return self.input_tokens + written + self.cache_read_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for an ask that was paid for.
+    """What came back for an ask, with what was paid for it.
 
-    `refusal` says why there are no drafts: the model would not, was cut short, or broke the form.
+    `refusal` says why there are no drafts: the model would not, was cut short, found nothing to ask
+    or broke the form; or the provider did not take this ask, which as no other did: too long, say.
+    Nothing was billed then, and `usage` is zero.
     """
 
     drafts: Sequence[Draft]
@@ -116,15 +142,24 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens, in and out."""
+    """US dollars for a million tokens, in and out.
+
+    What a prompt cache takes and gives costs a multiple of `input`: 1.25 when written for 5
+    minutes, 2 for an hour, 0.1 when read (Anthropic's pricing page, "Prompt caching").
+    """
 
     input: float
     output: float
 
     def of(self, usage: Usage) -> float:
         """Return what these tokens cost, in US dollars."""
-        millions = usage.input_tokens * self.input + usage.output_tokens * self.output
-        return millions / 1_000_000
+        tokens_in = (
+            usage.input_tokens
+            + 1.25 * usage.cache_write_tokens
+            + 2 * usage.cache_hour_write_tokens
+            + 0.1 * usage.cache_read_tokens
+        )
+        return (tokens_in * self.input + usage.output_tokens * self.output) / 1_000_000
 
 
 class Generator(Protocol):
@@ -139,13 +174,16 @@ class Generator(Protocol):
         """The version of the prompt, stored with each question."""
 
     def size(self, ask: Ask) -> tuple[Usage, Usage]:
-        """Return the tokens that an ask will take, by experience, and at most."""
+        """Return the tokens that an ask will take, by experience, and at most.
+
+        `pipeline.generation.sizes.size` is the same without a generator, so without a key.
+        """
 
     def ask(self, ask: Ask) -> Answer:
-        """Send one request.
+        """Send one request, once.
 
-        Raises TransientError (nothing was billed: try again), UnknownOutcomeError (it may have
-        been billed), PermanentError (it would fail for every ask).
+        Raises TransientError (nothing was billed: try again, after its `retry_after` where it has
+        one), UnknownOutcomeError (it may have been billed), PermanentError (every ask would fail).
         """
 
 
@@ -153,7 +191,21 @@ class BatchGenerator(Protocol):
     """Asks for many at once, at half the price, and looks later whether they are done."""
 
     def submit(self, asks: Mapping[str, Ask]) -> str:
-        """Send the asks, each under an id, and return the batch's id."""
+        """Send at most MOST_ASKS asks, each under an id, and return the batch's id.
 
-    def poll(self, batch_id: str) -> Mapping[str, Answer | str] | None:
-        """Return the answers by id, or why there is none; None: it is still at work."""
+        An id is of 1 to 64 letters, digits, `_` and `-`. Raises what `Generator.ask` raises.
+        """
+
+    def poll(self, batch_id: str, asks: Mapping[str, Ask]) -> Mapping[str, Answer | str] | None:
+        """Return the answers by id, or why there is none; None: it is still at work.
+
+        `asks` are those of the batch: an answer is checked against its ask. An ask without an
+        answer was not billed. Raises TransientError (look again later) and PermanentError (the
+        batch is not there, or its answers are gone).
+        """
+
+    def cancel(self, batch_id: str) -> None:
+        """Have the batch end soon; what is done by then is billed, and `poll` returns it.
+
+        Raises what `poll` raises, and nothing for a batch that is over.
+        """

@@ -24,7 +24,7 @@ class GenerationSettings(Section):
     production_model: str | None = Field(
         None,
         description="the model that answers your users: a warning when it is the one above",
-        examples=["claude-sonnet-4-5"],
+        examples=["claude-sonnet-5"],
     )
     prices: dict[str, PriceSettings] = Field(
         {}, description="model -> price, beside the list prices that are known"
@@ -39,7 +39,7 @@ class GenerationSettings(Section):
         300, ge=1, description="chunks shorter than this are not written from"
     )
     max_overlap: Share = Field(
-        0.7, description="largest share of a question's content words that its chunk may hold"
+        0.8, description="largest share of a question's content words that its chunk may hold"
     )
     max_shared_run: int = Field(
         6, ge=1, description="longest run of words that a question may share with its chunk"

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.embedding.address import address_of
+from pipeline.embedding.address import address_of, is_openai
 from pipeline.errors import SettingsError
 
 
@@ -18,11 +18,11 @@ def test_the_host_and_whether_it_is_this_machine(url: str, host: str, is_loopbac
     address = address_of(url)
 
     assert (address.url, address.host, address.is_loopback) == (url, host, is_loopback)
-    assert not address.is_openai
+    assert not is_openai(address)
 
 
 def test_without_a_base_url_it_is_openai() -> None:
-    assert address_of(None).is_openai
+    assert is_openai(address_of(None))
 
 
 def test_the_host_keeps_no_user_name_or_password() -> None:

@@ -1,8 +1,6 @@
 import base64
 import json
 import math
-import time
-from email.utils import formatdate
 from typing import Any, cast
 
 import httpx2
@@ -14,10 +12,7 @@ from hypothesis.extra.numpy import arrays
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
 
 from pipeline.embedding.openai_replies import (
-    MalformedReplyError,
-    asked_wait,
     concerns_every_text,
-    in_one_line,
     is_too_large,
     is_transient,
     may_have_billed,
@@ -25,6 +20,7 @@ from pipeline.embedding.openai_replies import (
     refusal,
     said_by,
 )
+from pipeline.providers.replies import MalformedReplyError
 from pipeline.types import FloatMatrix
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -185,39 +181,6 @@ def test_a_refusal_says_what_was_wrong_where_and_what_to_do(status: int, words: 
 )
 def test_the_server_s_words_are_found_where_servers_put_them(body: object, said: str) -> None:
     assert said_by(error(400, body, message="the SDK's words")) == said
-
-
-def test_a_foreign_message_becomes_one_short_line_without_the_key() -> None:
-    line = in_one_line("bad key sk-canary\n\n  " + "x" * 500, "sk-canary")
-
-    assert line.startswith("bad key *** xxx")
-    assert len(line) == 203
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after": "1e300"}, 86_400.0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "later"}, None),
-    ],
-)
-def test_the_wait_that_headers_ask_for(headers: dict[str, str], seconds: float | None) -> None:
-    assert asked_wait(headers) == seconds
-
-
-def test_a_date_is_a_wait_from_now() -> None:
-    wait = asked_wait({"retry-after": formatdate(time.time() + 60, usegmt=True)})
-
-    assert wait == pytest.approx(60, abs=2)
 
 
 @pytest.mark.parametrize(

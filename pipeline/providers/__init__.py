@@ -1,0 +1,1 @@
+"""What the adapters to every provider of models share: addresses, keys, HTTP, replies."""
