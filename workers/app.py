@@ -22,9 +22,11 @@ TASK_MODULES = (
     "workers.alerting",
     "workers.embedding",
     "workers.evaluation",
+    "workers.generation",
     "workers.reducing",
     "workers.reindexing",
     "workers.scheduling",
+    "workers.screening",
     "workers.sweeping",
 )
 

@@ -13,6 +13,10 @@ DELIVER_ALERT = "recallwatch.deliver_alert"
 SWEEP = "recallwatch.sweep"
 TICK = "recallwatch.tick"
 REINDEXED = "recallwatch.reindexed"
+ASK_REQUEST = "recallwatch.ask_request"
+SUBMIT_GENERATION = "recallwatch.submit_generation"
+POLL_MESSAGE_BATCH = "recallwatch.poll_message_batch"
+SCREEN_GENERATION = "recallwatch.screen_generation"
 
 
 def embed(batch_id: int, numbers: Iterable[int]) -> None:
@@ -33,6 +37,26 @@ def reduce(run_ids: Iterable[int]) -> None:
 def deliver(alert_ids: Iterable[int]) -> None:
     """Ask for alerts to be delivered."""
     _ring(DELIVER_ALERT, "alerts", ((alert_id,) for alert_id in alert_ids))
+
+
+def ask(requests: Iterable[tuple[int, int]]) -> None:
+    """Ask for (generation, request) pairs to be sent to the model."""
+    _ring(ASK_REQUEST, "generation", requests)
+
+
+def submit(generation_ids: Iterable[int]) -> None:
+    """Ask for all that generations wait for to be sent in message batches."""
+    _ring(SUBMIT_GENERATION, "generation", ((each,) for each in generation_ids))
+
+
+def poll(requests: Iterable[tuple[int, int]]) -> None:
+    """Ask for the message batches that hold these (generation, request) pairs to be looked at."""
+    _ring(POLL_MESSAGE_BATCH, "generation", requests)
+
+
+def screen(generation_ids: Iterable[int]) -> None:
+    """Ask for generations' candidates to be filtered."""
+    _ring(SCREEN_GENERATION, "generation", ((each,) for each in generation_ids))
 
 
 def _ring(task: str, queue: str, messages: Iterable[tuple[int, ...]]) -> None:

@@ -15,6 +15,7 @@ from workers.app import app
 from workers.context import Context
 from workers.doorbell import SWEEP
 from workers.failing import fail_within
+from workers.generation_sweeping import sweep_generations
 from workers.ringing import ring_forgotten
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,7 @@ def sweep(ctx: Context, *, quiet: int = 10) -> Swept | None:
     doorbell.deliver(waiting)
     patience = quiet if _queues_empty(ctx) else max(quiet, 2 * ctx.settings.queue.lease)
     rung = ring_forgotten(ctx, quiet=patience, limit=MOST)
+    sweep_generations(ctx, quiet=quiet)
     if failed or rung or reduced or woken:
         log.info("swept", failed=failed, rung=len(rung), reduced=reduced, woken=woken)
     return Swept(failed, rung, reduced, woken)

@@ -25,7 +25,8 @@ from pipeline.types import Kind
 class Generation(Base):
     """What one `recallwatch golden generate` asked for: all that its workers need to know.
 
-    `max_cost` and `spent` are US dollars, as of a batch; see `db.generations`.
+    `max_cost` and `spent` are US dollars, as of a batch; see `db.generation_requests`. The columns
+    `screen_...` say who filters the candidates, and how often that was tried since it last got on.
     """
 
     __tablename__ = "generation"
@@ -49,12 +50,18 @@ class Generation(Base):
     set_name: Mapped[str]
     status: Mapped[str] = mapped_column(server_default=GenerationStatus.QUEUED.value)
     settings: Mapped[Json]
+    message_batches: Mapped[bool]
     corpus_fingerprint: Mapped[Json]
     max_cost: Mapped[float | None] = mapped_column(Double)
     spent: Mapped[float] = mapped_column(Double, server_default=text("0"))
     requested_by: Mapped[str | None]
     error: Mapped[str | None]
+    screen_token: Mapped[int] = mapped_column(server_default=text("0"))
+    screen_attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
+    screen_next_at: Mapped[datetime | None]
+    screen_error: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    deadline_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
 
@@ -70,9 +77,20 @@ class GenerationRequest(Base):
     __table_args__ = (
         one_of("state", RequestState),
         CheckConstraint("(state = 'leased') <= (lease_until IS NOT NULL)", name="lease_when_held"),
+        CheckConstraint(
+            "state <> 'asked' OR lease_until IS NOT NULL OR message_batch IS NOT NULL",
+            name="asked_is_looked_after",
+        ),
+        CheckConstraint("reserved >= 0", name="reserved_not_negative"),
         CheckConstraint("state <> 'answered' OR reply IS NOT NULL", name="answered_has_reply"),
         CheckConstraint(
             "state NOT IN ('refused', 'failed', 'unknown') OR error IS NOT NULL", name="says_why"
+        ),
+        Index(
+            "generation_request_asked_idx",
+            "generation_id",
+            "number",
+            postgresql_where=text("state = 'asked'"),
         ),
     )
 

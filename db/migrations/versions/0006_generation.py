@@ -18,6 +18,7 @@ CREATE TABLE recallwatch.generation (
     status             text NOT NULL DEFAULT 'queued' CONSTRAINT generation_status_known
         CHECK (status IN ('queued', 'running', 'screening', 'completed', 'failed', 'cancelled')),
     settings           jsonb NOT NULL,
+    message_batches    boolean NOT NULL,
     corpus_fingerprint jsonb NOT NULL,
     max_cost           double precision
         CONSTRAINT generation_max_cost_not_negative CHECK (max_cost >= 0),
@@ -25,7 +26,12 @@ CREATE TABLE recallwatch.generation (
         CONSTRAINT generation_spent_not_negative CHECK (spent >= 0),
     requested_by       text,
     error              text,
+    screen_token       bigint NOT NULL DEFAULT 0,
+    screen_attempts    smallint NOT NULL DEFAULT 0,
+    screen_next_at     timestamptz,
+    screen_error       text,
     created_at         timestamptz NOT NULL DEFAULT now(),
+    deadline_at        timestamptz NOT NULL,
     finished_at        timestamptz,
     CONSTRAINT generation_finished_when_over CHECK
         ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
@@ -57,11 +63,16 @@ CREATE TABLE recallwatch.generation_request (
     CONSTRAINT generation_request_pkey PRIMARY KEY (generation_id, number),
     CONSTRAINT generation_request_lease_when_held CHECK
         ((state = 'leased') <= (lease_until IS NOT NULL)),
+    CONSTRAINT generation_request_asked_is_looked_after CHECK
+        (state <> 'asked' OR lease_until IS NOT NULL OR message_batch IS NOT NULL),
+    CONSTRAINT generation_request_reserved_not_negative CHECK (reserved >= 0),
     CONSTRAINT generation_request_answered_has_reply CHECK
         (state <> 'answered' OR reply IS NOT NULL),
     CONSTRAINT generation_request_says_why CHECK
         (state NOT IN ('refused', 'failed', 'unknown') OR error IS NOT NULL)
 );
+CREATE INDEX generation_request_asked_idx ON recallwatch.generation_request (generation_id, number)
+    WHERE state = 'asked';
 
 CREATE TABLE recallwatch.candidate (
     generation_id bigint NOT NULL,

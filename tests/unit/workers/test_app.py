@@ -108,6 +108,10 @@ def test_every_task_is_rung_to_a_queue_that_workers_listen_to(
     doorbell.evaluate([])
     doorbell.reduce([])
     doorbell.deliver([])
+    doorbell.ask([])
+    doorbell.submit([])
+    doorbell.poll([])
+    doorbell.screen([])
 
     # Only other apps send the notice of a re-index, as its module says.
     assert rung.keys() == our_tasks().keys() - {doorbell.REINDEXED}

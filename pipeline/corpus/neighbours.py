@@ -1,0 +1,125 @@
+"""Texts of chunks by their keys, and the chunks that say almost the same."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.liveness import live_keys
+from pipeline.corpus.table import CorpusTable
+from pipeline.types import Level, split_key
+
+KEYS_PER_STATEMENT = 1_000
+
+NEAREST = 5
+"""Near-duplicates that are looked for around a chunk."""
+
+_CONTENTS = sql.SQL("""
+SELECT {key}, coalesce({content}::text, '')
+FROM unnest({wanted}) AS wanted (document, chunk)
+JOIN {relation} AS c ON {document} = wanted.document AND {index} = wanted.chunk
+""")
+
+# The chunk itself comes back as well, hence one more.
+_NEAR = sql.SQL("""
+SELECT {key}, near.key, near.content, 1 - near.distance
+FROM unnest({wanted}) AS wanted (document, chunk)
+JOIN {relation} AS c ON {document} = wanted.document AND {index} = wanted.chunk
+CROSS JOIN LATERAL (
+    SELECT {other_key} AS key, coalesce({other_content}::text, '') AS content,
+        {other_embedding} <=> {embedding} AS distance
+    FROM {relation} AS o
+    WHERE {embedding} IS NOT NULL AND {other_embedding} IS NOT NULL {same_tenant}
+    ORDER BY {other_embedding} <=> {embedding} LIMIT {limit}
+) AS near
+WHERE near.key <> {key} AND near.distance <= {farthest}
+ORDER BY 1, near.distance, near.key COLLATE "C"
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A chunk that says almost what another one says; `similarity` is their vectors' cosine."""
+
+    of: str
+    key: str
+    content: str
+    similarity: float
+
+
+@corpus_errors("read chunks of the corpus")
+def contents(
+    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str]
+) -> dict[str, str]:
+    """Return the texts of those of the keys that the corpus holds.
+
+    Raises TransientError or CorpusError where the corpus cannot be read.
+    """
+    pieces = {"content": table.column("content", "c")}
+    found: dict[str, str] = {}
+    for wanted in _live(conn, table, keys):
+        found.update(conn.execute(_filled(_CONTENTS, table, pieces), wanted).fetchall())
+    return found
+
+
+@corpus_errors("look for near-duplicates in the corpus")
+def near_duplicates(
+    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str], *, least: float
+) -> list[Neighbour]:
+    """Return the chunks of a cosine of `least` and more to those of the keys, the nearest first.
+
+    At most NEAREST a key, of its own tenant; an approximate index may miss some. Chunks without a
+    vector have none. Raises TransientError or CorpusError where the corpus cannot be read.
+    """
+    pieces = {
+        "other_key": table.key_expression("o"),
+        "other_content": table.column("content", "o"),
+        "embedding": table.column("embedding", "c"),
+        "other_embedding": table.column("embedding", "o"),
+        "same_tenant": _same_tenant(table),
+        "limit": sql.Literal(NEAREST + 1),
+        "farthest": sql.Literal(1 - least),
+    }
+    statement = _filled(_NEAR, table, pieces)
+    return [
+        Neighbour(*row)
+        for wanted in _live(conn, table, keys)
+        for row in conn.execute(statement, wanted)
+    ]
+
+
+def _live(
+    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str]
+) -> Iterator[Sequence[list[str]]]:
+    """Yield document ids and chunk indexes of the keys that are there, some at a time.
+
+    What is there can be cast to the columns' types.
+    """
+    live = sorted(live_keys(conn, table, keys, Level.CHUNK))
+    for start in range(0, len(live), KEYS_PER_STATEMENT):
+        pairs = map(split_key, live[start : start + KEYS_PER_STATEMENT])
+        yield [list(column) for column in zip(*pairs, strict=True)]
+
+
+def _filled(
+    statement: sql.SQL, table: CorpusTable, pieces: Mapping[str, sql.Composable]
+) -> sql.Composed:
+    types = (table.types["document_id"], table.types["chunk_index"])
+    return statement.format(
+        wanted=sql.SQL(", ").join(sql.SQL("%s::{}[]").format(sql.SQL(each)) for each in types),
+        relation=table.relation,
+        key=table.key_expression("c"),
+        document=table.column("document_id", "c"),
+        index=table.column("chunk_index", "c"),
+        **pieces,
+    )
+
+
+def _same_tenant(table: CorpusTable) -> sql.Composable:
+    if not table.has("tenant"):
+        return sql.SQL("")
+    columns = (table.column("tenant", "o"), table.column("tenant", "c"))
+    return sql.SQL("AND {} IS NOT DISTINCT FROM {}").format(*columns)

@@ -1,0 +1,143 @@
+"""Chunks drawn to write questions from: each tenant and document its share, the same by a seed."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from pipeline.corpus import sampling
+from pipeline.corpus.loading import load
+from pipeline.corpus.reading import Chunk
+from pipeline.corpus.sampling import Sampler
+from pipeline.corpus.table import describe
+from pipeline.generation.sampling import DrawnChunk
+from pipeline.settings import CorpusSettings
+from tests.integration.pipeline.corpus.conftest import FakeModel
+
+Conn = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def corpus(conn: Conn, model: FakeModel) -> Conn:
+    """Load two tenants: acme with one large document and nine small, globex with a single one."""
+    rows = [("big", number, "acme") for number in range(60)]
+    rows += [(f"small{n}", 0, "acme") for n in range(9)]
+    rows += [("other", number, "globex") for number in range(3)]
+    chunks = [Chunk(d, n, f"{d} {n} " + "x" * 50, tenant, "en") for d, n, tenant in rows]
+    chunks.append(Chunk("short", 0, "brief", "acme"))
+    load(conn, chunks, model, model="m", dimensions=8)
+    return conn
+
+
+def sampler(conn: Conn, **settings: Any) -> Sampler:  # noqa: ANN401 - fields of CorpusSettings
+    table = describe(conn, CorpusSettings(**settings))
+    return Sampler(conn, table, min_characters=50)
+
+
+def keys(drawn: Sequence[DrawnChunk]) -> list[str]:
+    return [each.chunk.key for each in drawn]
+
+
+def test_tenants_and_documents_take_turns(corpus: Conn) -> None:
+    first = list(islice(sampler(corpus).draw(seed=1), 6))
+    within = list(islice(sampler(corpus).draw(seed=1, tenant="acme"), 10))
+
+    assert Counter(each.chunk.tenant for each in first) == {"acme": 3, "globex": 3}
+    documents = [each.place[0] for each in within]
+    assert len(set(documents)) == 10, "a document's second chunk comes after the first of each"
+
+
+def test_all_long_enough_come_once_in_the_end(
+    corpus: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "FIRST_PAGE", 5)
+
+    drawn = keys(list(sampler(corpus).draw(seed=1)))
+
+    assert len(drawn) == len(set(drawn)) == 72
+    assert "short:0" not in drawn
+
+
+def test_a_seed_decides_the_order_whatever_the_pages(
+    corpus: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = keys(list(sampler(corpus).draw(seed=3)))
+    monkeypatch.setattr(sampling, "FIRST_PAGE", 7)
+
+    assert keys(list(sampler(corpus).draw(seed=3))) == once
+    assert keys(list(sampler(corpus).draw(seed=4))) != once
+
+
+def test_a_chunk_comes_with_its_text_labels_and_vector(corpus: Conn, model: FakeModel) -> None:
+    drawn = next(sampler(corpus).draw(seed=1, tenant="globex"))
+
+    content = drawn.chunk.content
+    assert content.startswith("other ")
+    assert (drawn.chunk.tenant, drawn.chunk.language) == ("globex", "en")
+    assert drawn.vector is not None
+    np.testing.assert_allclose(drawn.vector, model.vector(content), rtol=1e-6)
+
+
+def test_the_neighbour_is_the_next_chunk_and_at_the_end_the_one_before(corpus: Conn) -> None:
+    one = sampler(corpus)
+    drawn = {each.chunk.key: each for each in one.draw(seed=1)}
+
+    def neighbour(key: str) -> str | None:
+        found = one.neighbour(drawn[key])
+        return None if found is None else found.chunk.key
+
+    assert [neighbour(key) for key in ("big:7", "big:59", "small1:0")] == ["big:8", "big:58", None]
+
+
+def test_a_similar_chunk_is_of_another_document_and_the_same_tenant(corpus: Conn) -> None:
+    one = sampler(corpus)
+    drawn = {each.chunk.key: each for each in one.draw(seed=1)}
+    of_acme = [each for each in drawn.values() if each.chunk.tenant == "acme"]
+    asked = drawn["small3:0"]
+    assert asked.vector is not None
+    cosines = {
+        each.chunk.key: float(
+            asked.vector @ each.vector / np.linalg.norm(asked.vector) / np.linalg.norm(each.vector)
+        )
+        for each in of_acme
+        if each.vector is not None and each.place[0] != "small3"
+    }
+    nearest = max(cosines, key=lambda key: cosines[key])
+
+    found = one.similar(asked, below=1.1)
+    farther = one.similar(asked, below=cosines[nearest])
+
+    assert found is not None
+    assert found.chunk.key == nearest
+    assert farther is not None
+    assert farther.chunk.key != nearest
+    assert one.similar(drawn["other:0"], below=1.1) is None, "globex has no other document"
+
+
+def test_an_own_table_without_tenants_and_with_other_types_is_drawn_from(conn: Conn) -> None:
+    conn.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    conn.execute("CREATE TABLE docs (id bigint, part text, body text, v vector(2))")
+    conn.execute("""
+        INSERT INTO docs
+        SELECT 2^40 + n / 2, chr(97 + n % 2), repeat('y', 60) || n,
+            CASE WHEN n > 2 THEN '[1,2]'::vector END
+        FROM generate_series(0, 5) n
+    """)
+    one = sampler(conn, table="docs", document_id="id", chunk_index="part", content="body",
+                  embedding="v")  # fmt: skip
+
+    drawn = list(one.draw(seed=1))
+
+    assert len(drawn) == 6
+    assert {each.chunk.tenant for each in drawn} == {None}
+    assert sum(each.vector is None for each in drawn) == 3
+    neighbours = [one.neighbour(each) for each in drawn]
+    assert all(
+        found is not None and found.place[0] == each.place[0] and found.place != each.place
+        for each, found in zip(drawn, neighbours, strict=True)
+    )
+    assert one.similar(next(each for each in drawn if each.vector is None), below=1.1) is None
