@@ -1,7 +1,6 @@
 """Golden sets: questions as people edit them, and the immutable versions that runs evaluate."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,21 +9,10 @@ from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from db.models import GoldenItem, GoldenVersion
-from db.session import driver_connection
 from pipeline.errors import InputError
 from pipeline.golden.duplicates import check_size
-from pipeline.golden.fingerprint import content_hash, item_hash, version_fingerprint
+from pipeline.golden.fingerprint import version_fingerprint
 from pipeline.types import Kind, Level, Question, Source, Status
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import did to a set, in questions."""
-
-    added: int
-    changed: int
-    unchanged: int
-    retired: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,126 +35,6 @@ class StoredQuestion:
     id: int
     status: Status
     question: Question
-
-
-_INCOMING = """
-CREATE TEMPORARY TABLE incoming (
-    external_id text, text text, content_hash text, item_hash text, expected jsonb, kind text,
-    category text, tenant text, language text, source text, must_pass boolean, notes text
-) ON COMMIT DROP
-"""
-
-_COPY_INCOMING = """
-COPY incoming (external_id, text, content_hash, item_hash, expected, kind, category, tenant,
-               language, source, must_pass, notes) FROM STDIN
-"""
-
-# The two ways to know a question again, by external id or by content, differ only in the
-# unique index that the upsert leans on. Rows lie in the order in which they were copied.
-_UPSERT = """
-INSERT INTO recallwatch.question AS q (set_name, external_id, text, content_hash, item_hash, kind,
-    category, tenant, language, source, status, must_pass, notes)
-SELECT :set_name, external_id, text, content_hash, item_hash, kind,
-    category, tenant, language, source, 'active', must_pass, notes
-FROM incoming WHERE external_id IS {presence} ORDER BY incoming.ctid
-ON CONFLICT {conflict} DO UPDATE SET
-    text = excluded.text, content_hash = excluded.content_hash, item_hash = excluded.item_hash,
-    kind = excluded.kind, category = excluded.category, tenant = excluded.tenant,
-    language = excluded.language, source = excluded.source, status = 'active',
-    must_pass = excluded.must_pass, notes = excluded.notes, updated_at = now()
-WHERE (q.item_hash, q.status, q.notes)
-    IS DISTINCT FROM (excluded.item_hash, 'active', excluded.notes)
-RETURNING q.id, (q.xmax = 0) AS added
-"""
-
-_UPSERTS = (
-    _UPSERT.format(
-        presence="NOT NULL",
-        conflict="(set_name, external_id) WHERE external_id IS NOT NULL",
-    ),
-    _UPSERT.format(presence="NULL", conflict="(set_name, content_hash) WHERE external_id IS NULL"),
-)
-
-# A file speaks for the texts it holds: an older question of the same text and tenant whose
-# expected keys the file no longer states, or which has an external id there, is retired, not kept
-# beside its correction.
-_RETIRE_CORRECTED = """
-UPDATE recallwatch.question q SET status = 'retired', updated_at = now()
-WHERE q.set_name = :set_name AND q.status = 'active' AND q.external_id IS NULL
-  AND EXISTS (SELECT FROM incoming i
-              WHERE i.text = q.text AND i.tenant IS NOT DISTINCT FROM q.tenant)
-  AND NOT EXISTS (SELECT FROM incoming i WHERE i.external_id IS NULL
-                  AND i.content_hash = q.content_hash)
-"""
-
-_RETIRE_ABSENT = """
-UPDATE recallwatch.question q SET status = 'retired', updated_at = now()
-WHERE q.set_name = :set_name AND q.status = 'active'
-  AND NOT EXISTS (SELECT FROM incoming i WHERE i.external_id = q.external_id)
-  AND NOT EXISTS (SELECT FROM incoming i WHERE q.external_id IS NULL AND i.external_id IS NULL
-                  AND i.content_hash = q.content_hash)
-"""
-
-# Two joins, as each can use a hash: one with both ways in its condition compares every pair.
-_REPLACE_JUDGMENTS = """
-WITH changed AS (
-    SELECT q.id, i.expected FROM recallwatch.question q
-    JOIN incoming i ON i.external_id = q.external_id WHERE q.id = ANY(:ids)
-    UNION ALL
-    SELECT q.id, i.expected FROM recallwatch.question q
-    JOIN incoming i ON i.content_hash = q.content_hash AND i.external_id IS NULL
-    WHERE q.id = ANY(:ids) AND q.external_id IS NULL
-), gone AS (
-    DELETE FROM recallwatch.judgment j USING changed c
-    WHERE j.question_id = c.id AND NOT c.expected ? j.key
-)
-INSERT INTO recallwatch.judgment AS j (question_id, key, grade)
-SELECT c.id, e.key, e.value::integer FROM changed c, jsonb_each_text(c.expected) e
-ON CONFLICT (question_id, key) DO UPDATE SET grade = excluded.grade
-"""
-
-
-def import_questions(
-    session: Session, set_name: str, questions: Iterable[Question], *, replace: bool = False
-) -> ImportReport:
-    """Add questions to a set, or bring those it knows up to date; all or nothing.
-
-    A question is known again by its external id, else by its content. With `replace` the set
-    ends up as the file: active questions that it does not hold are retired, never deleted.
-    """
-    session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))"),
-                    {"set_name": set_name})  # fmt: skip
-    session.execute(text(_INCOMING))
-    total = _copy(session, questions)
-    session.execute(text("CREATE INDEX ON incoming (external_id)"))
-    session.execute(text("CREATE INDEX ON incoming (content_hash)"))
-    session.execute(text("ANALYZE incoming"))
-    retire = _RETIRE_ABSENT if replace else _RETIRE_CORRECTED
-    retired = len(session.execute(text(retire + " RETURNING q.id"), {"set_name": set_name}).all())
-    touched = [
-        row
-        for upsert in _UPSERTS
-        for row in session.execute(text(upsert), {"set_name": set_name}).all()
-    ]
-    session.execute(text(_REPLACE_JUDGMENTS), {"ids": [row.id for row in touched]})
-    added = sum(row.added for row in touched)
-    return ImportReport(
-        added=added,
-        changed=len(touched) - added,
-        unchanged=total - len(touched),
-        retired=retired,
-    )
-
-
-def _copy(session: Session, questions: Iterable[Question]) -> int:
-    """COPY the questions into the temporary table and return how many there were."""
-    total = 0
-    with driver_connection(session).cursor() as cursor, cursor.copy(_COPY_INCOMING) as copy:
-        for total, q in enumerate(questions, start=1):  # noqa: B007 - the count is used below
-            copy.write_row((q.external_id, q.text, content_hash(q), item_hash(q),
-                            json.dumps(dict(q.expected)), q.kind, q.category, q.tenant,
-                            q.language, q.source, q.must_pass, q.notes))  # fmt: skip
-    return total
 
 
 def snapshot(session: Session, set_name: str) -> GoldenVersion:
@@ -323,9 +191,15 @@ def sets(session: Session) -> list[SetSummary]:
 
 
 _SELECT_QUESTIONS = """
-SELECT q.*, coalesce(j.expected, '{{}}') AS expected FROM recallwatch.question q
-LEFT JOIN LATERAL (SELECT jsonb_object_agg(key, grade) AS expected
-                   FROM recallwatch.judgment WHERE question_id = q.id) j ON true
+SELECT q.*, coalesce(j.expected, '{{}}') AS expected, coalesce(j.evidence, '{{}}') AS evidence
+FROM recallwatch.question q
+LEFT JOIN LATERAL (
+    SELECT jsonb_object_agg(key, grade) AS expected,
+        jsonb_object_agg(key, e.text) FILTER (WHERE e.text IS NOT NULL) AS evidence
+    FROM recallwatch.judgment
+    LEFT JOIN recallwatch.evidence e ON :evidence AND e.hash = evidence_hash
+    WHERE question_id = q.id
+) j ON true
 WHERE {condition} ORDER BY q.id
 """
 
@@ -338,8 +212,9 @@ def questions(
     category: str | None = None,
     tenant: str | None = None,
     limit: int | None = None,
+    evidence: bool = False,
 ) -> Iterator[StoredQuestion]:
-    """Yield a set's questions; `status=None` yields those of every status.
+    """Yield a set's questions: of every status with `status=None`, what was judged with `evidence`.
 
     The oldest come first, and of one import those with an external id, else in the file's order.
     """
@@ -350,15 +225,15 @@ def questions(
     )
     query = text(_SELECT_QUESTIONS.format(condition=condition) + " LIMIT :limit")
     values = {"set_name": set_name, "status": status, "category": category, "tenant": tenant,
-              "limit": limit}  # fmt: skip
+              "limit": limit, "evidence": evidence}  # fmt: skip
     rows = session.execute(query, values, execution_options={"yield_per": 1000})
     yield from map(_stored, rows)
 
 
 def question(session: Session, question_id: int) -> StoredQuestion:
-    """Return one question by its id; raises InputError when there is none."""
+    """Return one question with its evidence by its id; raises InputError when there is none."""
     query = text(_SELECT_QUESTIONS.format(condition="q.id = :id"))
-    row = session.execute(query, {"id": question_id}).one_or_none()
+    row = session.execute(query, {"id": question_id, "evidence": True}).one_or_none()
     if row is None:
         raise InputError(f"there is no question {question_id}; see: recallwatch golden list")
     return _stored(row)
@@ -379,5 +254,6 @@ def _stored(row: Row[Any]) -> StoredQuestion:
             must_pass=row.must_pass,
             external_id=row.external_id,
             notes=row.notes,
+            evidence=row.evidence,
         ),
     )

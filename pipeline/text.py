@@ -12,6 +12,7 @@ MAX_NAME_BYTES = 2_000
 
 _ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
 _VISIBLE = re.compile(rf"[^\s{_ZERO_WIDTH}]")
+_INVISIBLE = re.compile(f"[{_ZERO_WIDTH}]")
 _WITHOUT_ZERO_WIDTH = str.maketrans("", "", _ZERO_WIDTH)
 _SHOWN_CHARACTERS = 60
 
@@ -28,6 +29,16 @@ def normalised(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Tell whether there is nothing to see in a text: blanks and zero-width characters only."""
     return _VISIBLE.search(text) is None
+
+
+def holds_invisible(text: str) -> bool:
+    """Tell whether a text holds zero-width characters or byte order marks."""
+    return _INVISIBLE.search(text) is not None
+
+
+def is_composed(text: str) -> bool:
+    """Tell whether a text is in NFC, the form in which keyboards write."""
+    return unicodedata.is_normalized("NFC", text)
 
 
 def storable(name: str, value: object) -> str:

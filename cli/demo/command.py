@@ -126,13 +126,17 @@ def _load(opened: Opened) -> tuple[int, int]:
 
 
 def _import(opened: Opened) -> int:
-    from db import golden
-    from pipeline.golden.duplicates import plan_import
-    from pipeline.golden.jsonl import read_questions
+    from db.golden_import import import_questions
+    from pipeline.golden.formats import ReadOptions
+    from pipeline.golden.jsonl import read
+    from pipeline.golden.staging import staged
 
-    plan = plan_import(GOLDEN, read_questions(GOLDEN))
-    with opened.work.database.begin() as session:
-        return golden.import_questions(session, "default", plan).added
+    source = str(GOLDEN)
+    with (
+        staged(source, read(source, options=ReadOptions())) as plan,
+        opened.work.database.begin() as session,
+    ):
+        return import_questions(session, "default", plan.questions()).added
 
 
 def _evaluate(opened: Opened) -> list[RunContext]:

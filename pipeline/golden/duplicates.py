@@ -1,114 +1,49 @@
-"""Questions that stand twice in one import: which are kept, which are left out, which are refused.
+"""Records of one import that meet: which stand, which are repeats, merged, refused.
 
-An `external_id` names a question. Without one, its content (`content_hash`) does. A text that
-returns with other content is another question, as in collections where one question was asked of
-several paragraphs: both are kept, and reported.
+An `external_id` names a question: two ids are two questions by their owner's word, whatever their
+texts. Without one a question is its text as a reader sees it, with its tenant. What the same
+question expects must be the same everywhere, unless a person says what to do: see `Conflicts`.
+
+All is decided by SQL in the scratch table of `pipeline.golden.staging`, which explains its columns:
+a million records are a few sorts on disk.
 """
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+import sqlite3
+from enum import StrEnum
 
 from pipeline.errors import InputError
-from pipeline.golden.fingerprint import content_hash, item_hash
-from pipeline.text import normalised, quoted
-from pipeline.types import Question
+from pipeline.golden.places import EXAMPLES, Repeats
 
 MAX_QUESTIONS = 5_000_000
 """Questions of one golden set, and so of one run."""
 
-_EXAMPLES = 5
-_DIGEST_BYTES = 16
 
+class Conflicts(StrEnum):
+    """What becomes of one question with two lists of expected keys.
 
-@dataclass
-class Repeats:
-    """Lines that meet an earlier one: how many, and the first few as (line, earlier line)."""
-
-    count: int = 0
-    examples: list[tuple[int, int]] = field(default_factory=list)
-
-    def add(self, line: int, earlier: int) -> None:
-        """Count one, and keep it as an example while there are few."""
-        self.count += 1
-        if len(self.examples) < _EXAMPLES:
-            self.examples.append((line, earlier))
-
-    def __str__(self) -> str:
-        pairs = ", ".join(f"{line} like {earlier}" for line, earlier in self.examples)
-        more = ", ..." if self.count > len(self.examples) else ""
-        return f"{self.count} (lines {pairs}{more})"
-
-
-@dataclass
-class ImportPlan:
-    """The questions of one import, each once; iterate over it once, then read the counts.
-
-    `kept` + `repeated.count` is the number of questions read. `relabelled` are those of `repeated`
-    whose category, source, must_pass or notes differ from the earlier line's, which stand.
-    `same_text` are kept questions whose text and tenant, but not content, an earlier one has.
+    `MERGE`: one question that expects all keys, each with its higher grade. `KEEP_BOTH`: two
+    questions, as in collections where one question was asked of several paragraphs.
     """
 
-    path: Path
-    numbered_questions: Iterable[tuple[int, Question]]
-    kept: int = 0
-    repeated: Repeats = field(default_factory=Repeats)
-    relabelled: Repeats = field(default_factory=Repeats)
-    same_text: Repeats = field(default_factory=Repeats)
+    REFUSE = "refuse"
+    MERGE = "merge"
+    KEEP_BOTH = "keep-both"
 
-    def __iter__(self) -> Iterator[Question]:
-        """Yield the questions to import, in order, holding digests of those that went by.
 
-        Raises InputError when an external_id comes back with anything changed, and for more than
-        MAX_QUESTIONS.
-        """
-        first_lines: dict[bytes, tuple[int, bytes]] = {}
-        first_texts: dict[bytes, int] = {}
-        for line, question in self.numbered_questions:
-            record = _digest(item_hash(question), question.notes)
-            earlier, same_record = first_lines.setdefault(_identity(question), (line, record))
-            if earlier != line:
-                self._note_repeat(question, line, earlier, relabelled=same_record != record)
-                continue
-            if question.external_id is None:
-                self._note_text(question, line, first_texts)
-            self.kept += 1
-            check_size(self.kept, str(self.path))
-            yield question
+class Fate(StrEnum):
+    """What became of a record that is not simply a question of its own.
 
-    def warnings(self) -> list[str]:
-        """Say, one line each, what a person should look at; empty when there is nothing."""
-        found = []
-        if self.relabelled.count:
-            found.append(
-                "repeated with another category, source, must_pass or notes (the earlier line's "
-                f"were kept): {self.relabelled}"
-            )
-        if self.same_text.count:
-            found.append(
-                "with the text of an earlier question but other expected keys, language or blanks "
-                f"(both were kept): {self.same_text}"
-            )
-        return [f"{self.path}: questions {warning}" for warning in found]
+    `SAME_TEXT`: it stands, although an earlier one has its text. `REPEAT` and `MERGED`: another one
+    stands for it. All others are refused.
+    """
 
-    def _note_repeat(
-        self, question: Question, line: int, earlier: int, *, relabelled: bool
-    ) -> None:
-        if relabelled and question.external_id is not None:
-            raise InputError(
-                f"{self.path}:{line}: external_id {quoted(question.external_id)} stands at line "
-                f"{earlier} with other content: drop one of the lines, or give one another id"
-            )
-        self.repeated.add(line, earlier)
-        if relabelled:
-            self.relabelled.add(line, earlier)
-
-    def _note_text(self, question: Question, line: int, first_texts: dict[bytes, int]) -> None:
-        text = _digest(normalised(question.text), question.tenant)
-        earlier = first_texts.setdefault(text, line)
-        if earlier != line:
-            self.same_text.add(line, earlier)
+    SAME_TEXT = "same-text"
+    REPEAT = "repeat"
+    MERGED = "merged"
+    UNREADABLE = "unreadable"
+    TWO_QUESTIONS = "two-questions"
+    OTHER_GOLD = "other-gold"
+    OTHER_LABELS = "other-labels"
 
 
 def check_size(questions: int, what: str) -> None:
@@ -117,17 +52,92 @@ def check_size(questions: int, what: str) -> None:
         raise InputError(f"{what}: holds more than {MAX_QUESTIONS:,} questions: split it")
 
 
-def plan_import(path: Path, numbered_questions: Iterable[tuple[int, Question]]) -> ImportPlan:
-    """Plan the import of what a reader yields; `path` is the file that messages name."""
-    return ImportPlan(path, numbered_questions)
+# Of those that say the same, the first with a name stands, else the first.
+_VIEWS = """
+CREATE INDEX staged_name ON staged (name) WHERE name IS NOT NULL;
+CREATE INDEX staged_text ON staged (text_key, gold);
+
+CREATE VIEW same_id AS
+SELECT name, min(seq) AS seq FROM staged WHERE name IS NOT NULL GROUP BY name HAVING count(*) > 1;
+
+CREATE VIEW same_gold AS
+SELECT text_key, gold, coalesce(min(CASE WHEN name IS NOT NULL THEN seq END), min(seq)) AS seq
+FROM staged WHERE verdict IS NULL GROUP BY text_key, gold HAVING count(*) > 1;
+
+CREATE VIEW same_text AS
+SELECT text_key, min(seq) AS first, max(CASE WHEN name IS NULL THEN seq END) AS unnamed,
+    coalesce(min(CASE WHEN name IS NOT NULL THEN seq END), min(seq)) AS seq
+FROM staged WHERE verdict IS NULL GROUP BY text_key HAVING count(*) > 1;
+
+CREATE VIEW met AS
+SELECT s.seq, s.verdict AS fate, s.labels <> o.labels AS relabelled, s.place, o.place AS other
+FROM staged s JOIN staged o ON o.seq = s.other
+UNION ALL
+SELECT s.seq, 'same-text', false, s.place, o.place
+FROM same_text t JOIN staged s USING (text_key) JOIN staged o ON o.seq = t.first
+WHERE s.verdict IS NULL AND s.seq > t.first;
+"""
+
+_SAME_ID = """
+UPDATE staged SET other = first.seq, verdict = CASE
+    WHEN staged.text_key <> first.text_key THEN 'two-questions'
+    WHEN staged.gold <> first.gold THEN :gold
+    WHEN staged.labels <> first.labels THEN :labels
+    ELSE 'repeat' END
+FROM same_id JOIN staged first ON first.seq = same_id.seq
+WHERE staged.name = same_id.name AND staged.seq > same_id.seq
+"""
+
+# One fault, and nobody can tell which record of the id is right: all are refused.
+_SAME_ID_REFUSED = """
+UPDATE staged SET verdict = faulty.verdict, other = faulty.seq
+FROM (SELECT name, min(seq) AS seq, verdict FROM staged
+      WHERE verdict IN ('two-questions', 'other-gold', 'other-labels') GROUP BY name) faulty
+WHERE staged.name = faulty.name
+  AND (staged.verdict IS NULL OR staged.verdict IN ('repeat', 'merged'))
+"""
+
+_SAME_GOLD = """
+UPDATE staged SET verdict = 'repeat', other = same.seq FROM same_gold same
+WHERE staged.text_key = same.text_key AND staged.gold = same.gold AND staged.name IS NULL
+  AND staged.verdict IS NULL AND staged.seq <> same.seq
+"""
+
+_MERGE = """
+UPDATE staged SET verdict = 'merged', other = same.seq FROM same_text same
+WHERE staged.text_key = same.text_key AND staged.name IS NULL AND staged.verdict IS NULL
+  AND staged.seq <> same.seq
+"""
+
+# Names alone do not contradict each other; beside one without a name, all do.
+_REFUSE = """
+UPDATE staged SET verdict = 'other-gold', other =
+    CASE WHEN staged.name IS NOT NULL OR staged.seq = same.seq THEN same.unnamed ELSE same.seq END
+FROM same_text same
+WHERE staged.text_key = same.text_key AND staged.verdict IS NULL AND same.unnamed IS NOT NULL
+"""
 
 
-def _identity(question: Question) -> bytes:
-    if question.external_id is None:
-        return _digest(content_hash(question), None)
-    return _digest("external_id", question.external_id)
+def decide(table: sqlite3.Connection, conflicts: Conflicts) -> None:
+    """Give every record that does not stand as a question its fate, and the one that it met."""
+    merging = conflicts is Conflicts.MERGE
+    table.executescript(_VIEWS)
+    table.execute(_SAME_ID, {
+        "gold": Fate.MERGED if merging else Fate.OTHER_GOLD,
+        "labels": Fate.REPEAT if merging else Fate.OTHER_LABELS,
+    })  # fmt: skip
+    table.execute(_SAME_ID_REFUSED)
+    table.execute(_SAME_GOLD)
+    if conflicts is not Conflicts.KEEP_BOTH:
+        table.execute(_MERGE if merging else _REFUSE)
 
 
-def _digest(first: str, second: str | None) -> bytes:
-    # repr marks where each text ends and tells None from 'None'.
-    return hashlib.blake2b(repr((first, second)).encode(), digest_size=_DIGEST_BYTES).digest()
+def repeats(table: sqlite3.Connection, fate: Fate, *, relabelled: bool = False) -> Repeats:
+    """Return the records of one fate beside those that they met; or those of other labels alone."""
+    values = {"fate": fate, "relabelled": relabelled, "limit": EXAMPLES}
+    condition = "FROM met WHERE fate = :fate AND relabelled >= :relabelled"
+    [(count,)] = table.execute(f"SELECT count(*) {condition}", values)
+    examples = table.execute(
+        f"SELECT place, other {condition} ORDER BY seq LIMIT :limit", values
+    ).fetchall()
+    return Repeats(count, examples)

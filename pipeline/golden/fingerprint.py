@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 
+from pipeline.text import normalised
 from pipeline.types import Question
 
 _MODULUS = 2**256
@@ -31,6 +32,14 @@ def content_hash(question: Question) -> str:
         question.tenant,
         question.language,
     )
+
+
+def text_hash(text: str, tenant: str | None) -> str:
+    """Hash what is asked as a reader sees it: two spellings of one question have one hash.
+
+    Covers `["recallwatch-text-1", normalised(text), tenant]`.
+    """
+    return _hash_of("recallwatch-text-1", normalised(text), tenant)
 
 
 def item_hash(question: Question) -> str:

@@ -12,21 +12,46 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from pipeline.errors import InputError
+from pipeline.golden.formats import Read, ReadOptions, Record, Refused, refuse_options
 from pipeline.golden.record import question_from
-from pipeline.lines import read_lines
+from pipeline.lines import decoded, raw_lines, read_lines
 from pipeline.text import described, quoted
 from pipeline.types import Kind, Question, Source
+
+
+def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
+    """Yield a record for every line that is not blank; see `pipeline.golden.formats`.
+
+    The file may be gzipped. It is read as it is consumed, in flat memory. Raises InputError, in one
+    line that names file and line, for what `pipeline.lines.raw_lines` refuses, and for options,
+    of which this format has none.
+    """
+    refuse_options(source, options)
+    for number, line in raw_lines(Path(source)):
+        if line.strip():
+            yield _record_at(f"{source}:{number}", line)
+
+
+def _record_at(place: str, line: bytes) -> Record:
+    raw = line.decode(errors="surrogateescape")
+    try:
+        return Read(place, _question_in(decoded(line)), raw)
+    except InputError as error:
+        return Refused(place, str(error), raw)
 
 
 def read_questions(path: Path) -> Iterator[tuple[int, Question]]:
     """Yield the line number, from 1, and the question of every line that is not blank.
 
-    The file may be gzipped. It is read as it is consumed, in flat memory. Raises InputError, in one
-    line that names file and line, for the first fault met, and for a file without a question.
+    Raises InputError, in one line that names file and line, for the first fault met, and for a file
+    without a question.
     """
     number = 0
     for number, text in read_lines(path):
-        yield number, _question_at(path, number, text)
+        try:
+            yield number, _question_in(text)
+        except InputError as error:
+            raise InputError(f"{path}:{number}: {error}") from None
     if not number:
         raise InputError(f"{path}: holds no question")
 
@@ -40,14 +65,12 @@ def write_questions(questions: Iterable[Question], stream: BinaryIO) -> None:
     stream.writelines(map(_line_of, questions))
 
 
-def _question_at(path: Path, number: int, text: str) -> Question:
-    try:
-        return question_from(_parsed(text))
-    except InputError as error:
-        raise InputError(f"{path}:{number}: {error}") from None
+def _question_in(text: str) -> Question:
+    return question_from(parse_object(text))
 
 
-def _parsed(text: str) -> dict[str, object]:
+def parse_object(text: str) -> dict[str, object]:
+    """Return a JSON object as it stands on a line; raises InputError, without a place."""
     try:
         value = _DECODER.decode(text.rstrip())
     except json.JSONDecodeError as error:
@@ -81,10 +104,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def _line_of(question: Question) -> bytes:
-    return json.dumps(_record_of(question), ensure_ascii=False).encode() + b"\n"
+    return json.dumps(record_of(question), ensure_ascii=False).encode() + b"\n"
 
 
-def _record_of(question: Question) -> dict[str, object]:
+def record_of(question: Question) -> dict[str, object]:
+    """Return the fields of a question that are not at their defaults, as `question_from` reads."""
     optional = {
         "kind": None if question.kind is Kind.ANSWERABLE else question.kind,
         "category": question.category,
@@ -94,6 +118,7 @@ def _record_of(question: Question) -> dict[str, object]:
         "must_pass": question.must_pass or None,
         "external_id": question.external_id,
         "notes": question.notes,
+        "evidence": dict(question.evidence) or None,
     }
     stated = {name: value for name, value in optional.items() if value is not None}
     return {"question": question.text, "expected": dict(question.expected), **stated}

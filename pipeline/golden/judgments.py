@@ -1,10 +1,10 @@
-"""Judgments as a file states them: chunk key -> grade, or a plain list of keys."""
+"""Judgments as a file states them: chunk key -> grade, or a plain list of keys; what was judged."""
 
 import re
 from collections.abc import Mapping
 
 from pipeline.errors import InputError
-from pipeline.text import described, indexable, is_blank, quoted
+from pipeline.text import described, indexable, is_blank, quoted, visible
 from pipeline.types import Kind, split_key
 
 MAX_KEYS = 10_000
@@ -74,6 +74,25 @@ def _checked_grade(key: str, grade: object) -> int:
     return grade
 
 
+def evidence_from(stated: object, judgments: Mapping[str, int]) -> dict[str, str]:
+    """Return key -> text of the chunk when it was judged, from a JSON object; {} from None.
+
+    Raises InputError, without a place, for another type, a text that is blank or cannot be stored,
+    and a key that `judgments` does not hold.
+    """
+    if stated is None:
+        return {}
+    if not isinstance(stated, dict):
+        raise InputError(f"evidence is {described(stated)}: an object of key -> text is needed")
+    for key in stated:
+        if key not in judgments:
+            raise InputError(
+                f"evidence is given for {quoted(key)}, which is not expected: add the key to "
+                "expected, or take the evidence out"
+            )
+    return {key: visible(f"the evidence of {quoted(key)}", text) for key, text in stated.items()}
+
+
 def kind_from(stated: Kind | None, judgments: Mapping[str, int]) -> Kind:
     """Return the kind that the judgments imply: answerable when some grade is 1 or more.
 
@@ -86,7 +105,7 @@ def kind_from(stated: Kind | None, judgments: Mapping[str, int]) -> Kind:
     if relevant is None:
         raise InputError(
             "kind is answerable, but no expected key has a grade of 1 or more: "
-            "add one, or leave kind out"
+            "add one, or say that kind is unanswerable"
         )
     raise InputError(
         f"kind is unanswerable, but {quoted(relevant)} is expected with grade "

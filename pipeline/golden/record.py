@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from pipeline.errors import InputError
-from pipeline.golden.judgments import judgments_from, kind_from
+from pipeline.golden.judgments import evidence_from, judgments_from, kind_from
 from pipeline.text import (
     MAX_QUESTION_CHARACTERS,
     described,
@@ -31,6 +31,7 @@ FIELDS = (
     "must_pass",
     "external_id",
     "notes",
+    "evidence",
 )
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -39,8 +40,9 @@ Choice = TypeVar("Choice", bound=StrEnum)
 def question_from(record: Mapping[str, object]) -> Question:
     """Return the question that the fields of a record describe; texts stay exactly as they are.
 
-    `question` is required, and so is `expected` unless the kind is stated to be unanswerable. A
-    field that is null counts as absent. Raises InputError, without a place, for the first fault.
+    `question` is required, and so is `expected` unless the kind is stated to be unanswerable; an
+    empty object says it too. A field that is null counts as absent. Raises InputError, without a
+    place, for the first fault.
     """
     _refuse_unknown(record)
     stated_kind = _choice(record, "kind", Kind)
@@ -56,6 +58,7 @@ def question_from(record: Mapping[str, object]) -> Question:
         must_pass=_flag(record, "must_pass"),
         external_id=_external_id(record),
         notes=_notes(record),
+        evidence=evidence_from(record.get("evidence"), expected),
     )
 
 
@@ -82,6 +85,12 @@ def _question_text(record: Mapping[str, object]) -> str:
 
 def _expected(record: Mapping[str, object], stated_kind: Kind | None) -> dict[str, int]:
     expected = record.get("expected")
+    # An empty object is written by hand, an empty list by a tool that found nothing.
+    if expected == [] and stated_kind is None:
+        raise InputError(
+            "expected is an empty list: name the chunks that should come back, "
+            "or say that kind is unanswerable"
+        )
     if expected is not None:
         return judgments_from(expected)
     if stated_kind is Kind.UNANSWERABLE:

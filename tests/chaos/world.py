@@ -14,7 +14,7 @@ from typing import Any, Never, TypeVar
 
 import psycopg
 
-from db import golden, migrate
+from db import golden_import, migrate
 from db.session import Database
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
@@ -151,7 +151,7 @@ class World:
     def import_questions(self, set_name: str, questions: Sequence[Question]) -> None:
         def add() -> None:
             with self.context.database.begin() as session:
-                golden.import_questions(session, set_name, questions)
+                golden_import.import_questions(session, set_name, questions)
 
         insist(add)
         self.expected[set_name] = self.collection.expect(questions)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from sqlalchemy import text
 
 from db import golden, results, runs, shards
-from db.golden import ImportReport
+from db.golden_import import ImportReport, import_questions
 from db.models import GoldenItem, GoldenVersion, Run, Shard
 from db.results import ResultRow
 from db.runs import RunPlan
@@ -77,7 +77,7 @@ def import_set(
     db: Database, some: Iterable[Question], set_name: str = SET, *, replace: bool = False
 ) -> ImportReport:
     with db.begin() as session:
-        return golden.import_questions(session, set_name, some, replace=replace)
+        return import_questions(session, set_name, some, replace=replace)
 
 
 def snapshot(db: Database, set_name: str = SET) -> GoldenVersion:
@@ -207,6 +207,11 @@ def fetch(db: Database, query: str, values: dict[str, Any] | None = None) -> lis
     with db.begin() as session:
         rows = session.execute(text(query), values or {}).all()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+
+
+def forget_evidence(db: Database) -> None:
+    """Have the keys stand for whatever texts are there, as where nobody kept what was judged."""
+    execute(db, "UPDATE recallwatch.judgment SET evidence_hash = NULL")
 
 
 def shard_of(db: Database, run_id: int, number: int = 0) -> Shard:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db import golden
-from db.golden import ImportReport
+from db.golden_import import ImportReport
 from db.session import Database
 from pipeline.errors import InputError
 from pipeline.golden.fingerprint import content_hash
@@ -32,7 +32,7 @@ B = Question(text="What does it weigh?", expected={"specs:0": 1})
 
 def active(db: Database, set_name: str = SET) -> list[Question]:
     with db.begin() as session:
-        return [each.question for each in golden.questions(session, set_name)]
+        return [each.question for each in golden.questions(session, set_name, evidence=True)]
 
 
 def active_texts(db: Database, set_name: str = SET) -> set[str]:
@@ -230,7 +230,7 @@ def test_a_large_set_is_imported_again_in_time_that_grows_with_it_only(own_db: D
 
 
 @on_a_database
-@given(drawn=st.lists(any_question(), max_size=5))
+@given(drawn=st.lists(any_question(evidence=True), max_size=5))
 def test_what_is_exported_imports_as_the_same_set(
     db: Database, tmp_path: Path, drawn: list[Question]
 ) -> None:

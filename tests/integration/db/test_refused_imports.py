@@ -9,10 +9,12 @@ import pytest
 from sqlalchemy import text
 
 from db import golden
+from db.golden_import import import_questions
 from db.session import Database
 from pipeline.errors import InputError
-from pipeline.golden.duplicates import plan_import
-from pipeline.golden.jsonl import read_questions
+from pipeline.golden.formats import ReadOptions
+from pipeline.golden.jsonl import read
+from pipeline.golden.staging import staged
 from pipeline.types import Question
 from tests.integration.db.building import import_set
 
@@ -59,9 +61,13 @@ def rows(db: Database) -> list[Any]:
 
 
 def refusal(db: Database, file: Path) -> str:
-    plan = plan_import(file, read_questions(file))
-    with pytest.raises(InputError) as caught, db.begin() as session:
-        golden.import_questions(session, "mine", plan, replace=True)
+    records = read(str(file), options=ReadOptions())
+    with (
+        pytest.raises(InputError) as caught,
+        staged(str(file), records) as plan,
+        db.begin() as session,
+    ):
+        import_questions(session, "mine", plan.questions(), replace=True)
     return str(caught.value)
 
 

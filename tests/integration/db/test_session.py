@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from db import golden
+from db import golden, golden_import
 from db import session as session_module
 from db.session import (
     Database,
@@ -77,7 +77,7 @@ def test_a_connection_lost_in_a_copy_is_transient(db: Database) -> None:
         pytest.raises(TransientError, match=rf"^database .*{db.url.database}\b") as caught,
         db.begin() as session,
     ):
-        golden.import_questions(session, SET, file())
+        golden_import.import_questions(session, SET, file())
 
     assert "\n" not in str(caught.value)
     assert fetch(db, "SELECT * FROM recallwatch.question") == []
@@ -91,7 +91,7 @@ def test_a_copy_that_the_server_cancels_is_transient(db: Database) -> None:
     def import_slowly() -> None:
         with db.begin() as session:
             session.execute(text("SET LOCAL statement_timeout = '100ms'"))
-            golden.import_questions(session, SET, slow_file())
+            golden_import.import_questions(session, SET, slow_file())
 
     with pytest.raises(TransientError, match="canceling statement due to statement timeout"):
         import_slowly()
@@ -126,7 +126,7 @@ def test_what_our_own_code_does_wrong_is_not_dressed_up(db: Database) -> None:
 def test_an_error_undoes_the_transaction(db: Database) -> None:
     def half() -> None:
         with db.begin() as session:
-            golden.import_questions(session, SET, questions(1))
+            golden_import.import_questions(session, SET, questions(1))
             raise KeyError("half-way")
 
     with pytest.raises(KeyError):

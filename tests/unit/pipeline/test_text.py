@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given
 
-from pipeline.text import is_blank, normalised
+from pipeline.text import holds_invisible, is_blank, is_composed, normalised
 from tests.unit.pipeline.golden.strategies import TEXT, VISIBLE_TEXT, patiently
 
 
@@ -33,3 +33,20 @@ def test_normalising_is_idempotent_and_leaves_single_spaces_between_words(text: 
 )
 def test_normalised_texts(text: str, expected: str) -> None:
     assert normalised(text) == expected
+
+
+@patiently
+@given(text=TEXT)
+def test_a_text_that_normalising_only_trims_holds_nothing_odd(text: str) -> None:
+    odd = holds_invisible(text) or not is_composed(text)
+    assert odd == (normalised(text) != " ".join(text.split()))
+
+
+@pytest.mark.parametrize("text", ["a\u200bb", "\ufeff", "\u200d", "\u2060"], ids=ascii)
+def test_what_nobody_sees_is_found(text: str) -> None:
+    assert holds_invisible(text)
+    assert not holds_invisible("a b\u00a0c")
+
+
+def test_a_letter_beside_its_accent_is_not_composed() -> None:
+    assert (is_composed("e\u0301"), is_composed("\u00e9")) == (False, True)

@@ -22,8 +22,11 @@ EXPECTED = st.dictionaries(KEYS, GRADES, max_size=3)
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Question:
-    """Draw a question that a golden set may hold: its kind follows from its grades."""
+def questions(draw: st.DrawFn, *, evidence: bool = False) -> Question:
+    """Draw a question that a golden set may hold: its kind follows from its grades.
+
+    With `evidence`, some of its keys have the text that they were judged on.
+    """
     expected = draw(EXPECTED)
     relevant = any(grade >= 1 for grade in expected.values())
     label = st.none() | VISIBLE_TEXT
@@ -38,4 +41,5 @@ def questions(draw: st.DrawFn) -> Question:
         must_pass=draw(st.booleans()),
         external_id=draw(label),
         notes=draw(st.none() | TEXT),
+        evidence={key: draw(VISIBLE_TEXT) for key in expected if evidence and draw(st.booleans())},
     )

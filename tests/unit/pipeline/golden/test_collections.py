@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from pipeline.golden.duplicates import plan_import
-from pipeline.golden.jsonl import read_questions
+from pipeline.golden.formats import ReadOptions
+from pipeline.golden.jsonl import read, read_questions
+from pipeline.golden.staging import staged
 from pipeline.types import Kind
 from tests.shared import COLLECTIONS, collection, needs_shared
 
@@ -18,8 +19,9 @@ RELEVANT = re.compile(r"judgements \(grade > 0\): (\d+)")
 def test_a_collection_is_read_with_its_stated_counts(name: str) -> None:
     golden_file = collection(name).golden
     stated = (golden_file.parent / "SOURCE.md").read_text()
-    plan = plan_import(golden_file, read_questions(golden_file))
-    kept = list(plan)
+    with staged(str(golden_file), read(str(golden_file), options=ReadOptions())) as plan:
+        kept = list(plan.questions())
+        assert plan.warnings() == []
     golden = [question for _, question in read_questions(golden_file)]
     unanswerable = sum(question.kind is Kind.UNANSWERABLE for question in golden)
     relevant = sum(grade > 0 for question in golden for grade in question.expected.values())
@@ -28,7 +30,6 @@ def test_a_collection_is_read_with_its_stated_counts(name: str) -> None:
     assert (len(golden), unanswerable) == (count, nothing_expected)
     assert [str(relevant)] == RELEVANT.findall(stated)
     assert (len(kept), plan.repeated.count) == (count - repeated, repeated)
-    assert plan.warnings() == []
 
 
 @needs_shared

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.golden.fingerprint import content_hash, item_hash, version_fingerprint
+from pipeline.golden.fingerprint import content_hash, item_hash, text_hash, version_fingerprint
 from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.strategies import patiently, questions
 
@@ -134,3 +134,13 @@ def test_versions_that_differ_in_one_category_only_are_different() -> None:
         map(item_hash, relabelled)
     )
     assert [*map(content_hash, golden)] == [*map(content_hash, relabelled)]
+
+
+def test_the_text_hash_is_the_sha_256_of_the_documented_serialisation() -> None:
+    serialised = rb'["recallwatch-text-1","Onde est\u00e1?","acme"]'
+    assert text_hash(" Onde\u200b  esta\u0301?\n", "acme") == hashlib.sha256(serialised).hexdigest()
+
+
+def test_the_text_hash_tells_tenants_and_cases_apart() -> None:
+    asked = [("US?", None), ("us?", None), ("US?", "None"), ("US?", "acme")]
+    assert len({text_hash(*each) for each in asked}) == len(asked)

@@ -30,7 +30,7 @@ def written(golden: list[Question]) -> bytes:
 
 
 @patiently
-@given(golden=st.lists(questions(), min_size=1, max_size=4), packed=st.booleans())
+@given(golden=st.lists(questions(evidence=True), min_size=1, max_size=4), packed=st.booleans())
 def test_what_is_written_is_read_back_equal(
     scratch: Path, golden: list[Question], packed: bool
 ) -> None:
@@ -55,7 +55,7 @@ def test_fields_at_their_defaults_are_not_written() -> None:
 def test_every_other_field_is_written_under_its_name() -> None:
     full = Question(
         text="Who?",
-        expected={},
+        expected={"a:0": 0},
         kind=Kind.UNANSWERABLE,
         category="factual",
         tenant="acme",
@@ -64,10 +64,11 @@ def test_every_other_field_is_written_under_its_name() -> None:
         must_pass=True,
         external_id="17",
         notes="",
+        evidence={"a:0": "Not me."},
     )
     assert json.loads(written([full])) == {
         "question": "Who?",
-        "expected": {},
+        "expected": {"a:0": 0},
         "kind": "unanswerable",
         "category": "factual",
         "tenant": "acme",
@@ -76,6 +77,7 @@ def test_every_other_field_is_written_under_its_name() -> None:
         "must_pass": True,
         "external_id": "17",
         "notes": "",
+        "evidence": {"a:0": "Not me."},
     }
 
 

@@ -34,6 +34,7 @@ def test_every_field_is_taken(read_line: ReadLine) -> None:
         "must_pass": True,
         "external_id": "q-17",
         "notes": "asked on Mondays",
+        "evidence": {"a:0": "It is I."},
     }
     assert set(record) == set(FIELDS)
     assert read_line(record) == Question(
@@ -47,6 +48,7 @@ def test_every_field_is_taken(read_line: ReadLine) -> None:
         must_pass=True,
         external_id="q-17",
         notes="asked on Mondays",
+        evidence={"a:0": "It is I."},
     )
 
 
@@ -109,11 +111,52 @@ def test_expected_may_be_absent_only_when_the_kind_is_stated_as_unanswerable(
     )
 
 
-@pytest.mark.parametrize("nothing", [{}, []])
-def test_nothing_expected_makes_a_question_unanswerable(
-    read_line: ReadLine, nothing: object
+def test_an_empty_object_says_that_nothing_answers_the_question(read_line: ReadLine) -> None:
+    assert read_line({"question": "Who?", "expected": {}}).kind is Kind.UNANSWERABLE
+
+
+def test_an_empty_list_is_taken_only_where_the_kind_is_stated_as_unanswerable(
+    read_line: ReadLine, refusal: Refusal
 ) -> None:
-    assert read_line({"question": "Who?", "expected": nothing}).kind is Kind.UNANSWERABLE
+    nothing = {"question": "Who?", "expected": []}
+    assert read_line(nothing | {"kind": "unanswerable"}).kind is Kind.UNANSWERABLE
+    assert refusal(nothing) == (
+        "expected is an empty list: name the chunks that should come back, "
+        "or say that kind is unanswerable"
+    )
+    assert refusal(nothing | {"kind": "answerable"}).startswith("kind is answerable, but no")
+
+
+def test_evidence_is_the_text_of_some_expected_keys_as_it_is(read_line: ReadLine) -> None:
+    record = {
+        "question": "Who?",
+        "expected": {"a:0": 1, "b:1": 0},
+        "evidence": {"b:1": " Me.\u200b"},
+    }
+    assert read_line(record).evidence == {"b:1": " Me.\u200b"}
+    assert read_line(record | {"evidence": None}).evidence == {}
+
+
+UNKNOWN_KEY = (
+    "evidence is given for 'c:0', which is not expected: add the key to expected, "
+    "or take the evidence out"
+)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        ({"c:0": "x"}, UNKNOWN_KEY),
+        (["a:0"], "evidence is an array: an object of key -> text is needed"),
+        ({"a:0": 3}, "the evidence of 'a:0' is 3: a text is needed"),
+        ({"a:0": "\u200b "}, "the evidence of 'a:0' is blank"),
+        ({"a:0": "x\0"}, "the evidence of 'a:0' holds a NUL character (\\u0000): take it out"),
+    ],
+)  # fmt: skip
+def test_evidence_of_nothing_judged_and_evidence_that_is_no_text_are_refused(
+    refusal: Refusal, evidence: object, reason: str
+) -> None:
+    assert refusal(MINIMAL | {"evidence": evidence}) == reason
 
 
 def test_a_kind_that_contradicts_the_grades_is_refused(refusal: Refusal) -> None:
@@ -130,7 +173,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_and_all_allowed_names(
 ) -> None:
     assert refusal(MINIMAL | {"catgory": "factual"}) == (
         "unknown field 'catgory' (did you mean category?): allowed are question, expected, kind, "
-        "category, tenant, language, source, must_pass, external_id, notes"
+        "category, tenant, language, source, must_pass, external_id, notes, evidence"
     )
 
 
