@@ -26,6 +26,7 @@ def corpus() -> None:
 
 @corpus.command("load", epilog=examples(
     "recallwatch corpus load chunks.jsonl", "recallwatch corpus load --replace chunks.jsonl.gz",
+    "recallwatch corpus load scifact/",
 ))  # fmt: skip
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
@@ -33,16 +34,20 @@ def corpus() -> None:
     is_flag=True,
     help="Drop what the table holds; needed after a change of the embedding model.",
 )
+@click.option("--document-ids", is_flag=True, help="Each _id of BEIR's names a document.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_context
-def load_file(context: Context, file: Path, replace: bool, as_json: bool) -> None:
+def load_file(
+    context: Context, file: Path, replace: bool, document_ids: bool, as_json: bool
+) -> None:
     """Load chunks into recallwatch's own chunks table.
 
     FILE holds a JSON object a line, plain or gzipped: "document_id", "chunk_index", "content",
-    and optionally "tenant", "language" and "embedding". Loading again embeds only what changed.
+    and optionally "tenant", "language" and "embedding". Or it is a BEIR folder, or its
+    corpus.jsonl: "_id", "text", "title". Loading again embeds only what changed.
     """
     from pipeline.corpus.loading import load
-    from pipeline.corpus.reading import read_chunks
+    from pipeline.corpus.reading import corpus_file, read_chunks
     from pipeline.errors import UsageError
 
     if not context.settings.corpus.is_managed:
@@ -52,8 +57,9 @@ def load_file(context: Context, file: Path, replace: bool, as_json: bool) -> Non
         )
     # Read to the end first: a fault in the last line must not leave half of the file loaded. What
     # is no regular file, as a pipe, can be read once only.
-    total = sum(1 for _ in read_chunks(file)) if file.is_file() else None
-    chunks = read_chunks(file)
+    file = corpus_file(file)
+    total = sum(1 for _ in read_chunks(file, document_ids=document_ids)) if file.is_file() else None
+    chunks = read_chunks(file, document_ids=document_ids)
     first = next(chunks)
     with open_servers(context) as opened, progress("loading", total) as bar:
         embedder = opened.work.chunk_embedder()

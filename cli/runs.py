@@ -1,24 +1,19 @@
 """`recallwatch runs`: what was measured before."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from cli.context import Context, pass_context
 from cli.lazy import LazyCommand, OrderedGroup, examples
-from cli.output import Column, print_json, table, to_json
+from cli.output import Column, print_json, table
 from cli.records import result_record, run_record
-from cli.report import groups_table, misses_table, print_run, verdict_text
+from cli.report import groups_table, misses_table, mixes_sources, print_run, verdict_text
 from cli.servers import open_servers
 from cli.trend import trend
 from db import results
 from db import runs as stored
 from db.models import Run
-from db.run_states import UNFINISHED
-from pipeline.errors import UsageError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -80,7 +75,9 @@ def _row(found: stored.RunContext) -> list[object]:
 @click.argument("run_id", metavar="RUN", type=int)
 @click.option("--failures", is_flag=True, help="List the questions without a hit, and failed ones.")
 @click.option("--lost", is_flag=True, help="List the questions that the reference had a hit for.")
-@click.option("--by", type=click.Choice(["category", "tenant"]), help="Metrics for each group.")
+@click.option(
+    "--by", type=click.Choice(["category", "tenant", "source"]), help="Metrics for each group."
+)
 @click.option("--cutoffs", is_flag=True, help="All metrics at every cutoff.")
 @click.option(
     "--limit",
@@ -111,8 +108,8 @@ def show_run(
         print_json(_record(found, missed, gone))
         return
     print_run(context.console, found, cutoffs=cutoffs)
-    if by is not None:
-        groups = (found.run.by_category if by == "category" else found.run.by_tenant) or {}
+    if by is not None and not (by == "source" and mixes_sources(found.run)):
+        groups = getattr(found.run, f"by_{by}") or {}
         empty = f"no question of this run has a {by}"
         context.console.print(groups_table(found.run, by, groups) if groups else empty)
     reference = found.run.compared_to
@@ -146,56 +143,11 @@ def _record(found: stored.RunContext, missed: Any, gone: Any) -> dict[str, Any]:
     return record
 
 
-@runs.command("export", epilog=examples(
-    "recallwatch runs export 12 > run-12.jsonl",
-    "recallwatch runs export 12 --output run-12.jsonl",
-))  # fmt: skip
-@click.argument("run_id", metavar="RUN", type=int)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Default: standard output.",
-)
-@pass_context
-def export_run(context: Context, run_id: int, output: str | None) -> None:
-    """Write a JSON line a question: what was expected, what came back, each metric in full.
-
-    `expected` holds the keys that were live in the corpus, with their grades; `retrieved` the
-    keys that were scored, best first.
-    """
-    with open_servers(context) as opened, opened.work.database.begin() as session:
-        run = stored.get(session, run_id).run
-        if run.status in UNFINISHED:
-            raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
-        written = 0
-        with _writer(output) as stream:
-            for row in results.details(session, run_id):
-                stream.write(to_json(result_record(run, row)) + "\n")
-                written += 1
-    if written < run.size:
-        part = f"{written} of {run.size} questions were measured"
-        context.err.print(f"warning: run {run_id} is {run.status}: {part}")
-
-
 runs.add_command(trend)
 for _name, _target, _help in (
+    ("export", "cli.run_export:export_run", "Write a run's results for other programs."),
     ("cancel", "cli.run_changes:cancel", "End queued and running runs."),
     ("resume", "cli.run_changes:resume", "Let a failed or cancelled run go on."),
     ("retry-failed", "cli.run_changes:retry_failed", "Ask the failed questions of a run again."),
 ):
     runs.add_command(LazyCommand(_name, _target, _help))
-
-
-@contextmanager
-def _writer(output: str | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
-    try:
-        stream = open(output, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - closed below
-    except OSError as error:
-        raise click.FileError(output, error.strerror or str(error)) from error
-    with stream:
-        yield stream

@@ -1,4 +1,4 @@
-"""Chunks from a JSON Lines file, plain or gzipped, one at a time."""
+"""Chunks from a JSON Lines file, plain or gzipped, one at a time: our form, or BEIR's."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,9 +18,10 @@ from pydantic import (
 )
 
 from pipeline.errors import InputError
+from pipeline.golden.readers.ids import Ids
 from pipeline.lines import read_lines
 from pipeline.text import is_blank
-from pipeline.types import make_key
+from pipeline.types import make_key, split_key
 
 MAX_CHUNK_INDEX = 2**31 - 1
 """The largest value of PostgreSQL's integer."""
@@ -104,8 +105,34 @@ class _Record(BaseModel):
     )
 
 
-def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
+class _BeirRecord(BaseModel):
+    """A line of BEIR's corpus.jsonl; other keys, as `metadata`, are ignored."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    id: _Id = Field(alias="_id")
+    title: _Text | None = None
+    text: Annotated[_Text, AfterValidator(_short_enough)]
+
+
+def corpus_file(path: Path) -> Path:
+    """Return the file of chunks: in a BEIR folder its corpus. Raises InputError without one."""
+    if not path.is_dir():
+        return path
+    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
+        if (path / name).is_file():
+            return path / name
+    raise InputError(f"{path}: is a folder without corpus.jsonl: name a file, or a BEIR folder")
+
+
+def read_chunks(
+    path: Path, dimensions: int | None = None, *, document_ids: bool = False
+) -> Iterator[Chunk]:
     """Yield the chunks of a file, a JSON object a line.
+
+    A line with `_id`, `text` and perhaps `title` is BEIR's: a document of one chunk, title and text
+    on lines of their own, unless its id ends in a chunk index and not `document_ids`; judgments are
+    read alike.
 
     `document_id` (string or integer), `chunk_index` (integer >= 0) and `content` (string, may be
     blank) are required; `tenant`, `language` and `embedding` (or `vector`, a list of numbers) may
@@ -118,7 +145,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
     first_lines: dict[str, int] = {}
     for number, line in read_lines(path):
         try:
-            chunk = _parse(line, dimensions)
+            chunk = _parse(line, dimensions, document_ids=document_ids)
         except ValueError as error:
             raise InputError(f"{path}:{number}: {_reason(error)}") from error
         first = first_lines.setdefault(chunk.key, number)
@@ -131,8 +158,13 @@ def read_chunks(path: Path, dimensions: int | None = None) -> Iterator[Chunk]:
         raise InputError(f"{path} holds no chunks: expected one JSON object a line")
 
 
-def _parse(line: str, dimensions: int | None) -> Chunk:
+def _parse(line: str, dimensions: int | None, *, document_ids: bool) -> Chunk:
     """Make a chunk of a line, or raise ValueError with the reason."""
+    # Within a text of JSON the quotation marks would be escaped: these are names.
+    if '"_id"' in line and '"document_id"' not in line:
+        return _of_beir(
+            _BeirRecord.model_validate_json(line.rstrip()), Ids(all_documents=document_ids)
+        )
     record = _Record.model_validate_json(line.rstrip())
     return Chunk(
         document_id=record.document_id,
@@ -142,6 +174,15 @@ def _parse(line: str, dimensions: int | None) -> Chunk:
         language=record.language,
         embedding=None if record.embedding is None else _vector(record.embedding, dimensions),
     )
+
+
+def _of_beir(record: _BeirRecord, ids: Ids) -> Chunk:
+    document_id, chunk_index = split_key(ids.key(record.id))
+    if int(chunk_index) > MAX_CHUNK_INDEX:
+        raise ValueError(f"_id ends in a chunk index above {MAX_CHUNK_INDEX:,}")
+    title = record.title if record.title and not is_blank(record.title) else None
+    content = f"{title}\n{record.text}" if title else record.text
+    return Chunk(document_id, int(chunk_index), content)
 
 
 def _vector(numbers: list[float], dimensions: int | None) -> NDArray[np.float32]:

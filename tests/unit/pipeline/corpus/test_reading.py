@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.corpus.reading import Chunk, read_chunks
+from pipeline.corpus.reading import Chunk, corpus_file, read_chunks
 from pipeline.errors import InputError
 from pipeline.lines import MAX_LINE_BYTES
 from tests.shared import COLLECTIONS, collection, needs_shared
@@ -271,3 +271,52 @@ def test_a_bomb_of_one_line_is_refused_before_it_is_unpacked(tmp_path: Path) -> 
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 4 * MAX_LINE_BYTES
+
+
+def test_a_line_of_beir_is_a_document_of_one_chunk(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path,
+        '{"_id": "MED-10", "title": "Statins", "text": "Recent studies.", "metadata": {"url": ""}}',
+        '{"_id": 42, "title": "", "text": "Without a title."}',
+        '{"text": "As exported.", "_id": "guide:3"}',
+    )
+
+    assert list(read_chunks(path)) == [
+        Chunk("MED-10", 0, "Statins\nRecent studies."),
+        Chunk("42", 0, "Without a title."),
+        Chunk("guide", 3, "As exported."),
+    ]
+
+
+@pytest.mark.parametrize(("line", "reason"), [
+    ('{"_id": "a"}', "text is missing"),
+    ('{"_id": "", "text": "b"}', "_id is blank"),
+    ('{"_id": null, "text": "b"}', "_id must be a valid string"),
+    ('{"_id": "a:99999999999", "text": "b"}', "_id ends in a chunk index above 2,147,483,647"),
+])  # fmt: skip
+def test_a_line_of_beir_that_cannot_be_used_is_refused(
+    tmp_path: Path, line: str, reason: str
+) -> None:
+    assert _error(_write(tmp_path, line)) == f"{tmp_path / 'chunks.jsonl'}:1: {reason}"
+
+
+def test_an_id_of_beir_is_a_document_where_a_person_says_so(tmp_path: Path) -> None:
+    path = _write(tmp_path, '{"_id": "isbn:451450523", "text": "b"}')
+
+    assert list(read_chunks(path, document_ids=True)) == [Chunk("isbn:451450523", 0, "b")]
+
+
+def test_our_own_line_may_speak_of_beirs_names(tmp_path: Path) -> None:
+    [chunk] = read_chunks(_write(tmp_path, _line(content='{"_id": "x"}', _id="ignored")))
+
+    assert chunk.content == '{"_id": "x"}'
+
+
+def test_the_corpus_of_a_beir_folder_is_found(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a folder without corpus\.jsonl"):
+        corpus_file(tmp_path)
+    packed = tmp_path / "corpus.jsonl.gz"
+    packed.write_bytes(gzip.compress(b'{"_id": "a", "text": "b"}\n'))
+
+    assert list(read_chunks(corpus_file(tmp_path))) == [Chunk("a", 0, "b")]
+    assert corpus_file(packed) == packed

@@ -1,0 +1,169 @@
+"""Judgments that stand apart from their questions, on disk, so that memory stays flat.
+
+Qrels name the question on each of their lines, in any order. They are put into a table of SQLite's,
+in a temporary file without a name, and taken out question by question.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.errors import InputError
+from pipeline.golden.formats import Read, Record, Refused
+from pipeline.golden.readers.ids import Ids
+from pipeline.golden.readers.values import grade_from
+from pipeline.golden.record import question_from
+from pipeline.text import quoted
+from pipeline.types import Kind
+
+_SCHEMA = """
+CREATE TABLE judgment (query TEXT NOT NULL, line INTEGER NOT NULL, document TEXT, grade TEXT);
+CREATE TABLE asked (query TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_ORPHANS = """
+SELECT query FROM judgment WHERE query NOT IN (SELECT query FROM asked)
+GROUP BY query ORDER BY min(line)
+"""
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_BATCH = 1_000
+
+
+class Judged(NamedTuple):
+    """One judgment as a file states it; without a document it says that the question exists."""
+
+    query: str
+    line: int
+    document: str | None
+    grade: str | None
+
+
+class JudgmentTable:
+    """The judgments of one file, `path`; `repeated` counts those that stand there twice, alike."""
+
+    def __init__(self, path: Path, ids: Ids, table: sqlite3.Connection) -> None:
+        self.path = path
+        self.repeated = self.unjudged = 0
+        self._ids = ids
+        self._table = table
+        table.executescript(_SCHEMA)
+
+    def load(self, rows: Iterable[Judged | Refused]) -> Iterator[Refused]:
+        """Take all judgments in, and yield what is none."""
+        remaining = iter(rows)
+        while batch := list(islice(remaining, _BATCH)):
+            yield from (row for row in batch if isinstance(row, Refused))
+            judged = (row for row in batch if isinstance(row, Judged))
+            self._table.executemany("INSERT INTO judgment VALUES (?, ?, ?, ?)", judged)
+        self._table.execute("CREATE INDEX judgment_query ON judgment (query)")
+
+    def queries(self) -> Iterator[tuple[str, int]]:
+        """Yield each question that is judged and the first line it stands on, in that order."""
+        yield from self._table.execute(
+            "SELECT query, min(line) FROM judgment GROUP BY query ORDER BY min(line)"
+        )
+
+    def claim(self, query: str) -> None:
+        """Note that there is such a question, so that its judgments are no orphans."""
+        self._table.execute("INSERT OR IGNORE INTO asked VALUES (?)", (query,))
+
+    def record(self, query: str, place: str, fields: Mapping[str, object]) -> Record | None:
+        """Claim the question of these fields and return it with its judgments as `expected`.
+
+        Without a judgment it is counted in `unjudged`, unless its kind is unanswerable. With one
+        that cannot be used it is refused as a whole, at that line.
+        """
+        self.claim(query)
+        judged = self._judgments_of(query)
+        if not judged and fields.get("kind") != Kind.UNANSWERABLE:
+            self.unjudged += 1
+            return None
+        raw = as_jsonl(fields, judged)
+        try:
+            expected = self._expected(judged)
+            return Read(place, question_from({**fields, "expected": expected}), raw)
+        except _BadLineError as fault:
+            return Refused(f"{self.path}:{fault.line}", str(fault), raw)
+        except InputError as error:
+            return Refused(place, str(error), raw)
+
+    def orphans(self, where: str) -> Iterator[Refused]:
+        """Yield the questions that are judged, but that were not asked for."""
+        for (query,) in self._table.execute(_ORPHANS):
+            judged = self._judgments_of(query)
+            yield Refused(
+                f"{self.path}:{judged[0].line}",
+                f"{quoted(query)} is judged here, but {where} does not hold it: add it there, or"
+                " take its judgments out",
+                as_jsonl({"external_id": query, "question": ""}, judged),
+            )
+
+    def notices(self) -> list[str]:
+        """Say what was left out; empty where nothing was."""
+        found = []
+        if self.unjudged:
+            found.append(f"{self.unjudged:,} questions have no judgment and were left out")
+        if self.repeated:
+            found.append(f"{self.repeated:,} judgments repeat an earlier line: counted once")
+        return found
+
+    def _judgments_of(self, query: str) -> list[Judged]:
+        rows = self._table.execute(
+            "SELECT * FROM judgment WHERE query = ? AND document IS NOT NULL ORDER BY rowid",
+            (query,),
+        )
+        return [Judged(*row) for row in rows]
+
+    def _expected(self, judged: Sequence[Judged]) -> dict[str, int]:
+        expected: dict[str, int] = {}
+        lines: dict[str, int] = {}
+        for _, line, document, stated in judged:
+            key = self._ids.key(document or "")
+            try:
+                grade = grade_from(stated or "")
+            except InputError as error:
+                raise _BadLineError(f"{quoted(key)}: {error}", line) from None
+            if expected.setdefault(key, grade) != grade:
+                raise _BadLineError(
+                    f"{quoted(key)} has grade {grade} here and {expected[key]} at line"
+                    f" {lines[key]}: keep one",
+                    line,
+                )
+            self.repeated += key in lines
+            lines.setdefault(key, line)
+        return expected
+
+
+class _BadLineError(Exception):
+    """A judgment that cannot be used, and the line it stands on."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@contextmanager
+def judgment_table(path: Path, ids: Ids) -> Iterator[JudgmentTable]:
+    """Give an empty table for the judgments of a file; it is gone in the end."""
+    with closing(sqlite3.connect("", isolation_level=None)) as table:
+        table.execute("BEGIN")
+        yield JudgmentTable(path, ids, table)
+
+
+def as_jsonl(fields: Mapping[str, object], judged: Sequence[Judged] = ()) -> str:
+    """Return the line of JSONL that says the same, faults included, for a person to correct."""
+    # By hand: a document that is judged twice stands twice.
+    keys = (
+        f"{json.dumps(row.document, ensure_ascii=False)}: {_json_grade(row.grade or '')}"
+        for row in judged
+    )
+    stated = json.dumps(dict(fields), ensure_ascii=False)[:-1]
+    return f'{stated}, "expected": {{{", ".join(keys)}}}}}\n'
+
+
+def _json_grade(grade: str) -> str:
+    return grade if _NUMBER.fullmatch(grade) else json.dumps(grade, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Writers of golden sets in the formats of other tools: tables, TREC, BEIR."""

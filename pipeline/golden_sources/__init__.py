@@ -1,0 +1,1 @@
+"""Golden sets in other people's databases."""
