@@ -6,7 +6,7 @@ from typing import Any
 
 from db.models import Batch, Run
 from pipeline.embedding.pricing import dollars
-from pipeline.types import Verdict
+from pipeline.types import Source, Verdict
 
 SPOKE = {
     Verdict.REGRESSED: "red",
@@ -33,6 +33,7 @@ def run_notes(run: Run) -> Iterator[Note]:
     yield from map(Note, exact_notes(run))
     yield from map(Note, _compared(run))
     yield from map(Note, fact_notes(run))
+    yield from map(Note, source_notes(run))
 
 
 def cost_notes(batch: Batch) -> Iterator[Note]:
@@ -148,6 +149,12 @@ def fact_notes(run: Run) -> Iterable[str]:
         )
     if facts.get("unanswerable"):
         yield _unanswerable(facts)
+
+
+def source_notes(run: Run) -> Iterable[str]:
+    """Say so where nobody asked any of the questions: their figures tell of made ones alone."""
+    if list(run.by_source or {}) == [Source.SYNTHETIC]:
+        yield "all questions are synthetic: add some that people asked before you trust the level"
 
 
 def _unanswerable(facts: dict[str, Any]) -> str:

@@ -36,6 +36,7 @@ def run_record(found: RunContext) -> Record:
         "metrics": run.metrics,
         "by_category": run.by_category,
         "by_tenant": run.by_tenant,
+        "by_source": run.by_source,
         "compared_to": run.compared_to,
         "comparison": run.comparison,
         "baseline_run": run.baseline_run,

@@ -59,6 +59,9 @@ def print_run(console: Console, found: RunContext, *, cutoffs: bool = False) -> 
     console.print(Text.assemble((one_line(heading) + " ", "bold"), verdict_text(run), _cause(run)))
     if run.metrics:
         console.print(Padding(_metrics(run, cutoffs=cutoffs), (0, 0, 0, 2), expand=False))
+    if mixes_sources(run):
+        shown = groups_table(run, "source", run.by_source or {})
+        console.print(Padding(shown, (1, 0, 1, 2), expand=False))
     for note in (*run_notes(run), *cost_notes(found.batch)):
         # Where it is too long, it goes on under its own beginning.
         text = Text(one_line(note.text), style=note.style)
@@ -168,18 +171,34 @@ def shorten(text: str, width: int = QUESTION_WIDTH) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def mixes_sources(run: Run) -> bool:
+    """Tell whether a run's means blend questions of several sources, as people's and made ones."""
+    return len(run.by_source or {}) > 1
+
+
+_COMPARED = {"category": "categories", "tenant": "tenants", "source": "sources"}
+
+
 def groups_table(run: Run, name: str, groups: dict[str, Any]) -> Table:
-    """Return the headline metrics for each category or tenant."""
+    """Return the headline metrics for each category, tenant or source.
+
+    And how much the metric that the gate goes by moved on the questions shared with the reference.
+    """
     metrics = [f"{metric}@{run.k}" for metric in ("hit", "recall", "mrr", "ndcg")]
+    moved = {each["name"]: each for each in (run.comparison or {}).get(_COMPARED[name], ())}
     columns: list[str | Column] = [
         name,
         Column("n/N", right=True),
         *(Column(m, right=True) for m in metrics),
     ]
+    if moved:
+        compared = next(iter(moved.values()))["metric"]
+        columns.append(Column(f"{compared.partition('@')[0]} moved", right=True))
     rows = []
     for group, values in sorted(groups.items()):
         total = values["scored"] + values["failed"] + values["ineligible"]
         means = [values["metrics"].get(metric) for metric in metrics]
         shown = [None if mean is None else f"{mean:.4f}" for mean in means]
-        rows.append([group, f"{values['scored']}/{total}", *shown])
+        since = [f"{moved[group]['difference']:+.4f}" if group in moved else None]
+        rows.append([group, f"{values['scored']}/{total}", *shown, *(since if moved else ())])
     return table(None, columns, rows)

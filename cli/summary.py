@@ -5,9 +5,9 @@ from typing import Any
 
 from cli.evidence import Evidence
 from cli.markdown import changes_table, plain, question_list, table
-from cli.notes import comparison_notes, exact_notes, fact_notes
+from cli.notes import comparison_notes, exact_notes, fact_notes, source_notes
 from cli.output import Column, one_line
-from cli.report import CAUSES, HEADLINE, verdict_name
+from cli.report import CAUSES, HEADLINE, mixes_sources, verdict_name
 from db.models import Run
 from pipeline.alerts.compose import eval_line
 from pipeline.errors import RecallwatchError
@@ -28,6 +28,7 @@ def section(evidence: Evidence) -> str:
         _heading(evidence),
         _findings(evidence),
         _metrics(evidence),
+        _sources(run),
         _notes(run),
         *(_compared(run, name, values) for name, values in evidence.comparisons),
         _lost(evidence),
@@ -79,9 +80,25 @@ def _metrics(evidence: Evidence) -> list[str]:
     return table(["metric", Column(f"run {run.id}", right=True)], rows) if rows else []
 
 
+def _sources(run: Run) -> list[str]:
+    """Return the means of each source, where questions of several are in the run's own."""
+    if not mixes_sources(run):
+        return []
+    names = [f"{name}@{run.k}" for name in HEADLINE if f"{name}@{run.k}" in run.measures]
+    rows = [
+        [source, values["scored"], *(_mean(values["metrics"].get(name)) for name in names)]
+        for source, values in sorted((run.by_source or {}).items())
+    ]
+    return table(["source", *(Column(name, right=True) for name in ("scored", *names))], rows)
+
+
+def _mean(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
+
+
 def _notes(run: Run) -> list[str]:
     """Return what exact search finds beside the index, and what else a reader should know."""
-    return _items([*exact_notes(run), *fact_notes(run)])
+    return _items([*exact_notes(run), *fact_notes(run), *source_notes(run)])
 
 
 def _items(notes: Iterable[str]) -> list[str]:

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NoReturn
 
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from pipeline.errors import InputError
@@ -98,8 +99,17 @@ def states(
 
 
 def _state_of(stored: Mapping[str, Any]) -> State:
-    judgments = {key: Judged(**judged) for key, judged in stored["judgments"].items()}
-    return State(**{**stored, "judgments": judgments})
+    judgments = {
+        key: Judged(**{**judged, "judged_at": _in_utc(judged["judged_at"])})
+        for key, judged in stored["judgments"].items()
+    }
+    reviewed_at = _in_utc(stored["reviewed_at"])
+    return State(**{**stored, "judgments": judgments, "reviewed_at": reviewed_at})
+
+
+def _in_utc(moment: str | None) -> str | None:
+    """Return the same moment in one spelling: that of PostgreSQL hangs on the session's zone."""
+    return None if moment is None else datetime.fromisoformat(moment).astimezone(UTC).isoformat()
 
 
 def _json_of(state: State) -> dict[str, Any]:
@@ -111,30 +121,47 @@ def _json_of(state: State) -> dict[str, Any]:
     return plain | {"judgments": judgments}
 
 
+# Two questions of an edit may exchange what is unique. Each index would refuse the first of them:
+# so all give theirs up before any is written. No hash of a question has blanks.
+_GIVE_UP = """
+UPDATE recallwatch.question SET external_id = NULL, content_hash = 'in edit ' || id
+WHERE id = ANY(:ids)
+"""
 _WRITE = """
-UPDATE recallwatch.question SET
-    text = :text, kind = :kind, status = :status, category = :category, tenant = :tenant,
-    language = :language, source = :source, must_pass = :must_pass, external_id = :external_id,
-    notes = :notes, rejection = :rejection, reviewed_by = :reviewed_by,
-    reviewed_at = CAST(:reviewed_at AS timestamptz), content_hash = :content_hash,
-    item_hash = :item_hash, updated_at = clock_timestamp()
-WHERE id = :id
+UPDATE recallwatch.question q SET
+    text = n.text, kind = n.kind, status = n.status, category = n.category, tenant = n.tenant,
+    language = n.language, source = n.source, must_pass = n.must_pass,
+    external_id = n.external_id, notes = n.notes, rejection = n.rejection,
+    reviewed_by = n.reviewed_by, reviewed_at = n.reviewed_at, content_hash = n.content_hash,
+    item_hash = n.item_hash, updated_at = clock_timestamp()
+FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS n (
+    id bigint, text text, kind text, status text, category text, tenant text, language text,
+    source text, must_pass boolean, external_id text, notes text, rejection text,
+    reviewed_by text, reviewed_at timestamptz, content_hash text, item_hash text)
+WHERE q.id = n.id
 """
+# What was judged is noted when a batch starts, perhaps after the edit was begun: an edit that does
+# not know of it leaves it.
 _WRITE_JUDGMENTS = """
-WITH wanted AS (
-    SELECT e.key, (e.value->>'grade')::integer AS grade, e.value->>'evidence_hash' AS evidence_hash,
-        e.value->>'judged_by' AS judged_by, (e.value->>'judged_at')::timestamptz AS judged_at
-    FROM jsonb_each(CAST(:judgments AS jsonb)) e
+WITH edited AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS n (id bigint, judgments jsonb)
+), wanted AS (
+    SELECT n.id, e.key, (e.value->>'grade')::integer AS grade,
+        e.value->>'evidence_hash' AS evidence_hash, e.value->>'judged_by' AS judged_by,
+        (e.value->>'judged_at')::timestamptz AS judged_at
+    FROM edited n, jsonb_each(n.judgments) e
 ), gone AS (
-    DELETE FROM recallwatch.judgment j
-    WHERE j.question_id = :id AND NOT EXISTS (SELECT FROM wanted w WHERE w.key = j.key)
+    DELETE FROM recallwatch.judgment j USING edited n
+    WHERE j.question_id = n.id AND NOT n.judgments ? j.key
 )
-INSERT INTO recallwatch.judgment (question_id, key, grade, evidence_hash, judged_by, judged_at)
-SELECT :id, key, grade, evidence_hash, judged_by, coalesce(judged_at, clock_timestamp()) FROM wanted
+INSERT INTO recallwatch.judgment AS j (question_id, key, grade, evidence_hash, judged_by, judged_at)
+SELECT id, key, grade, evidence_hash, judged_by, coalesce(judged_at, clock_timestamp()) FROM wanted
 ON CONFLICT (question_id, key) DO UPDATE SET grade = excluded.grade,
-    evidence_hash = excluded.evidence_hash, judged_by = excluded.judged_by,
-    judged_at = excluded.judged_at
+    evidence_hash = coalesce(excluded.evidence_hash, j.evidence_hash),
+    judged_by = excluded.judged_by, judged_at = excluded.judged_at
 """
+WRITTEN_AT_ONCE = 1_000
+"""Questions a statement: one for all of a large set would hold it in memory several times."""
 
 
 def apply(
@@ -144,12 +171,20 @@ def apply(
     changes: Mapping[int, State],
     *,
     by: str | None,
+    seen: Mapping[int, State] | None = None,
 ) -> int | None:
     """Write the questions' new states as one edit and return its id; None: nothing changes.
 
-    Raises InputError when a state's content is that of another question of the set.
+    `seen`: the states that the changes were made from, where a person or time lay between. Raises
+    InputError when a question is not in the set or is no longer as it was seen, and when a new
+    state has the content, or the external id, of another question of the set.
     """
+    _lock_set(session, set_name)
     before = states(session, list(changes), lock=True)
+    _refuse_strangers(session, set_name, changes)
+    for question_id, state in (seen or {}).items():
+        if not _same(state, before[question_id]):
+            raise InputError(f"question {question_id} has been changed meanwhile: look at it again")
     changed = {each: after for each, after in changes.items() if after != before[each]}
     if not changed:
         return None
@@ -158,8 +193,7 @@ def apply(
              " VALUES (:set_name, :action, :by) RETURNING id"),
         {"set_name": set_name, "action": action, "by": by},
     ).scalar_one()  # fmt: skip
-    for question_id, after in changed.items():
-        _write(session, question_id, after)
+    _write_all(session, set_name, changed)
     now = states(session, list(changed))
     session.execute(
         text("INSERT INTO recallwatch.edit_item (edit_id, question_id, before, after)"
@@ -173,44 +207,114 @@ def apply(
     return edit_id
 
 
-def _write(session: Session, question_id: int, state: State) -> None:
-    question = state.question
-    values = _json_of(state)
-    judgments = json.dumps(values.pop("judgments"))
-    hashes = {"content_hash": content_hash(question), "item_hash": item_hash(question)}
-    _refuse_twin(session, question_id, hashes["content_hash"])
-    session.execute(text(_WRITE), values | hashes | {"id": question_id})
-    session.execute(text(_WRITE_JUDGMENTS), {"id": question_id, "judgments": judgments})
+def _lock_set(session: Session, set_name: str) -> None:
+    """Wait for imports and edits of the set to end: what is read from then on is theirs."""
+    session.execute(
+        text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))"),
+        {"set_name": set_name},
+    )
 
 
-def _refuse_twin(session: Session, question_id: int, content: str) -> None:
-    twin = session.execute(
-        text("""
-            SELECT other.id FROM recallwatch.question other JOIN recallwatch.question q
-              ON other.set_name = q.set_name AND other.id <> q.id
-            WHERE q.id = :id AND q.external_id IS NULL AND other.external_id IS NULL
-              AND other.content_hash = :content_hash
-        """),
-        {"id": question_id, "content_hash": content},
-    ).scalar()
-    if twin is not None:
+def _refuse_strangers(session: Session, set_name: str, changes: Mapping[int, State]) -> None:
+    query = text(
+        "SELECT id FROM recallwatch.question WHERE id = ANY(:ids) AND set_name = :set_name"
+    )
+    known = set(session.scalars(query, {"ids": list(changes), "set_name": set_name}))
+    strangers = sorted(changes.keys() - known)
+    if strangers:
         raise InputError(
-            f"question {question_id} would be the same as question {twin}: reject one of the two"
+            f"golden set {set_name} has no question {strangers[0]}; see: recallwatch golden list"
+            f" --set {set_name}"
         )
+
+
+def _same(seen: State, now: State) -> bool:
+    """Tell whether a question is as it was seen; evidence that it had not yet changes nothing."""
+    known = {
+        key: replace(judged, evidence_hash=None)
+        if key in seen.judgments and seen.judgments[key].evidence_hash is None
+        else judged
+        for key, judged in now.judgments.items()
+    }
+    return replace(now, judgments=known) == seen
+
+
+def _write_all(session: Session, set_name: str, changed: Mapping[int, State]) -> None:
+    written = [_written(question_id, state) for question_id, state in changed.items()]
+    _refuse_twins_within(written)
+    session.execute(text(_GIVE_UP), {"ids": list(changed)})
+    for start in range(0, len(written), WRITTEN_AT_ONCE):
+        part = json.dumps(written[start : start + WRITTEN_AT_ONCE])
+        _refuse_twins(session, set_name, part)
+        try:
+            session.execute(text(_WRITE), {"states": part})
+        except IntegrityError as error:  # not to be seen before: a transaction was adding it
+            raise InputError(
+                "a question would be the same as one that was added just now: look again"
+            ) from error
+        session.execute(text(_WRITE_JUDGMENTS), {"states": part})
+
+
+def _written(question_id: int, state: State) -> dict[str, Any]:
+    question = state.question
+    hashes = {"content_hash": content_hash(question), "item_hash": item_hash(question)}
+    return _json_of(state) | hashes | {"id": question_id}
+
+
+def _refuse_twins_within(written: Sequence[Mapping[str, Any]]) -> None:
+    by_identity: dict[tuple[str, str], int] = {}
+    for each in written:
+        name = "content_hash" if each["external_id"] is None else "external_id"
+        twin = by_identity.setdefault((name, each[name]), each["id"])
+        if twin != each["id"]:
+            raise _same_as(each["id"], twin)
+
+
+# Each way to be the same has an index of its own. The edit's own questions gave up theirs.
+_TWINS = """
+WITH written AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb))
+        AS n (id bigint, external_id text, content_hash text)
+)
+SELECT n.id, q.id AS twin FROM written n JOIN recallwatch.question q
+    ON q.set_name = :set_name AND q.external_id = n.external_id
+UNION ALL
+SELECT n.id, q.id FROM written n JOIN recallwatch.question q
+    ON q.set_name = :set_name AND q.external_id IS NULL AND q.content_hash = n.content_hash
+WHERE n.external_id IS NULL
+LIMIT 1
+"""
+
+
+def _refuse_twins(session: Session, set_name: str, states_written: str) -> None:
+    values = {"set_name": set_name, "states": states_written}
+    found = session.execute(text(_TWINS), values).one_or_none()
+    if found is not None:
+        raise _same_as(found.id, found.twin)
+
+
+def _same_as(question_id: int, twin: int) -> InputError:
+    return InputError(
+        f"question {question_id} would be the same as question {twin}: reject one of the two"
+    )
 
 
 def undo(session: Session, edit_id: int, *, by: str | None) -> int:
     """Put an edit's questions back as they were, and return how many there are.
 
-    Raises InputError when there is no such edit, it was undone before, or a question has changed
-    since: what came later would be lost.
+    Evidence that was noted since then stays. Raises InputError when there is no such edit, it was
+    undone before, a question has changed since (what came later would be lost), or one would be
+    the same as another by now.
     """
-    edit = session.execute(
-        text("SELECT undone_at FROM recallwatch.edit WHERE id = :id FOR UPDATE"), {"id": edit_id}
-    ).one_or_none()
-    if edit is None:
+    query = text("SELECT set_name FROM recallwatch.edit WHERE id = :id")
+    set_name = session.scalar(query, {"id": edit_id})
+    if set_name is None:
         raise InputError(f"there is no edit {edit_id}; see: recallwatch golden edits")
-    if edit.undone_at is not None:
+    _lock_set(session, set_name)
+    undone_at = session.scalar(
+        text("SELECT undone_at FROM recallwatch.edit WHERE id = :id"), {"id": edit_id}
+    )
+    if undone_at is not None:
         raise InputError(f"edit {edit_id} was undone already")
     rows = session.execute(
         text("SELECT question_id, before, after FROM recallwatch.edit_item"
@@ -219,19 +323,30 @@ def undo(session: Session, edit_id: int, *, by: str | None) -> int:
     ).all()  # fmt: skip
     now = states(session, [row.question_id for row in rows], lock=True)
     for row in rows:
-        if now[row.question_id] != _state_of(row.after):
-            raise InputError(
-                f"question {row.question_id} has changed since edit {edit_id}: undo later edits"
-                " first"
-            )
-    for row in rows:
-        _write(session, row.question_id, _state_of(row.before))
+        if not _same(_state_of(row.after), now[row.question_id]):
+            _refuse_changed(session, edit_id, row.question_id)
+    _write_all(session, set_name, {row.question_id: _state_of(row.before) for row in rows})
     session.execute(
         text("UPDATE recallwatch.edit SET undone_at = clock_timestamp(), undone_by = :by"
              " WHERE id = :id"),
         {"id": edit_id, "by": by},
     )  # fmt: skip
     return len(rows)
+
+
+def _refuse_changed(session: Session, edit_id: int, question_id: int) -> NoReturn:
+    later = session.scalar(
+        text("""
+            SELECT max(e.id) FROM recallwatch.edit e
+            JOIN recallwatch.edit_item i ON i.edit_id = e.id AND i.question_id = :question_id
+            WHERE e.id > :edit_id AND e.undone_at IS NULL
+        """),
+        {"edit_id": edit_id, "question_id": question_id},
+    )
+    changed = f"question {question_id} has changed since edit {edit_id}"
+    if later is None:
+        raise InputError(f"{changed}, by an import: correct it by hand")
+    raise InputError(f"{changed}: undo the later one first, with recallwatch golden undo {later}")
 
 
 def recent(session: Session, set_name: str, *, limit: int) -> list[EditSummary]:
@@ -251,6 +366,10 @@ def recent(session: Session, set_name: str, *, limit: int) -> list[EditSummary]:
     ]  # fmt: skip
 
 
-def with_status(state: State, status: Status, *, by: str | None, at: datetime) -> State:
-    """Return the state after a review: who decided, and when."""
-    return replace(state, status=status, reviewed_by=by, reviewed_at=at.isoformat())
+def with_status(
+    state: State, status: Status, *, by: str | None, at: datetime, rejection: str | None = None
+) -> State:
+    """Return the state after a review: who decided, when, and why it was rejected if it was."""
+    return replace(
+        state, status=status.value, reviewed_by=by, reviewed_at=at.isoformat(), rejection=rejection
+    )

@@ -107,3 +107,52 @@ def test_a_rank_within_k_of_a_miss_is_marked_and_explained() -> None:
     assert ranks == [None, "5*", 6]
     assert wider_note(ranks, 5) == "* a wider search finds it within 5: the index missed it"
     assert wider_note([None, 6], 5) is None
+
+
+def group(scored: int, recall: float) -> dict[str, Any]:
+    return {"scored": scored, "failed": 0, "ineligible": 1, "metrics": {"recall@5": recall}}
+
+
+def rows_of(shown: str, *names: str) -> list[list[str]]:
+    return [line.split() for line in shown.splitlines() if line.split()[:1] in [[n] for n in names]]
+
+
+def test_a_run_that_mixes_sources_shows_each_beside_the_mean_over_all() -> None:
+    shown = printed(by_source={"synthetic": group(6, 0.9), "manual": group(3, 0.45)})
+    assert rows_of(shown, "source", "manual", "synthetic") == [
+        ["source", "n/N", "hit@5", "recall@5", "mrr@5", "ndcg@5"],
+        ["manual", "3/4", "-", "0.4500", "-", "-"],
+        ["synthetic", "6/7", "-", "0.9000", "-", "-"],
+    ]
+
+
+def test_each_source_is_compared_with_the_reference_on_its_own() -> None:
+    comparison = compared(11, p=0.5) | {
+        "sources": [{"name": "manual", "metric": "recall@5", "difference": -0.25, "n": 2}]
+    }
+    shown = printed(
+        by_source={"synthetic": group(6, 0.9), "manual": group(3, 0.45)},
+        comparison=comparison,
+        compared_to=11,
+    )
+    assert [row[-1] for row in rows_of(shown, "source", "manual", "synthetic")] == [
+        "moved", "-0.2500", "-",
+    ]  # fmt: skip
+
+
+def test_a_run_of_questions_that_people_asked_says_nothing_of_sources() -> None:
+    assert "source" not in printed(by_source={"manual": group(9, 0.75)})
+
+
+def test_a_run_of_synthetic_questions_alone_says_so() -> None:
+    assert "all questions are synthetic" in printed(by_source={"synthetic": group(9, 0.75)})
+
+
+def test_the_table_of_sources_fits_a_narrow_terminal() -> None:
+    sources = {name: group(12_345, 0.5) for name in ("manual", "log", "synthetic")}
+    changes = [
+        {"name": name, "metric": "precision@100", "difference": -0.25, "n": 2} for name in sources
+    ]
+    shown = printed(by_source=sources, comparison=compared(11, p=0.5) | {"sources": changes}, k=100)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("12345/12346") == 3

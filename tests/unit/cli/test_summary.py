@@ -123,3 +123,19 @@ def test_a_cancelled_run_is_headed_so_and_says_who_did_it() -> None:
 
     assert headings(text) == ["faq / vector: cancelled"]
     assert ["cancelled", "**unmeasured**", "cancelled by ann"] in rows(text)
+
+
+def test_a_run_that_mixes_sources_shows_the_means_of_each() -> None:
+    group = {"scored": 4, "failed": 0, "ineligible": 0, "metrics": {"hit@5": 0.5, "recall@5": 0.25}}
+    other = {"scored": 0, "failed": 0, "ineligible": 5, "metrics": {}}
+    text = section(finished(by_source={"manual": group, "log": other}))
+    assert [row for row in rows(text) if len(row) == 4] == [
+        ["source", "scored", "hit@5", "recall@5"],
+        ["log", "0", "-", "-"],
+        ["manual", "4", "0.5000", "0.2500"],
+    ]
+
+
+def test_a_run_of_one_source_has_no_table_of_sources() -> None:
+    group = {"scored": 4, "failed": 0, "ineligible": 0, "metrics": {"recall@5": 0.25}}
+    assert not [row for row in rows(section(finished(by_source={"log": group}))) if "source" in row]
