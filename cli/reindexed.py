@@ -194,6 +194,7 @@ def _record(found: "Reindexed") -> dict[str, object]:
         "starts_at": started.quiet_until,
         "expected_keys": started.keys.expected,
         "keys_gone": started.keys.gone,
+        "keys_outdated": started.keys.outdated,
         "documents": checked.expected,
         "unknown_documents": checked.unknown,
     }

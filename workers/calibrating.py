@@ -24,9 +24,10 @@ from pipeline.verdict.calibration import Figures, Floats, figures, staleness
 from pipeline.verdict.compare import corpus_changes
 from pipeline.verdict.settings import Metric
 from workers.context import Context
-from workers.enqueue import Request, Wanted, resolve, run_settings
+from workers.enqueue import Request, Wanted, max_ineligible, resolve, run_settings
+from workers.key_check import Liveness, check_liveness
 from workers.measuring import measure
-from workers.preflight import check_corpus, check_liveness
+from workers.preflight import check_corpus
 
 Advance = Callable[[int], None]
 """Told how many questions were measured since it was told last."""
@@ -58,7 +59,12 @@ class Plan:
     table: CorpusTable
     corpus: CorpusFingerprint
     index: VectorIndex | None
-    warnings: Sequence[str]
+    keys: Liveness
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What to warn of."""
+        return self.keys.warnings
 
     @property
     def total(self) -> int:
@@ -120,10 +126,11 @@ def plan(ctx: Context, choice: Choice, *, pairs: int) -> Plan:
     index = _index_of(ctx, table) if choice.reindex else None
     with ctx.database.begin() as session:
         version = golden.snapshot(session, wanted.set_name)
-        keys = check_liveness(ctx, session, table, version, wanted.level)
+        most = max_ineligible(ctx.settings, wanted)
+        keys = check_liveness(ctx, session, table, version, wanted.level, most_ineligible=most)
     runs = [_run(ctx.settings, name, wanted.k, wanted.level, corpus) for name in wanted.strategies]
     return Plan(version=version, runs=runs, pairs=pairs, table=table, corpus=corpus, index=index,
-                warnings=keys.warnings)  # fmt: skip
+                keys=keys)  # fmt: skip
 
 
 def _index_of(ctx: Context, table: CorpusTable) -> VectorIndex:
@@ -165,12 +172,13 @@ def measure_rounds(ctx: Context, plan: Plan, advance: Advance) -> list[Measured]
         if number and plan.index is not None:
             rebuild(ctx.corpus(), plan.table, plan.index)
         for run, measured in zip(plan.runs, rounds, strict=True):
-            measured.append(_round(ctx, plan.version, run, advance))
+            measured.append(_round(ctx, plan, run, advance))
     _check_unchanged(ctx, plan)
     return [_showed(run, each) for run, each in zip(plan.runs, rounds, strict=True)]
 
 
-def _round(ctx: Context, version: GoldenVersion, run: Run, advance: Advance) -> _Round:
+def _round(ctx: Context, plan: Plan, run: Run, advance: Advance) -> _Round:
+    version, stale = plan.version, plan.keys.stale_keys
     values = np.full((version.size, len(run.measures)), np.nan)
     failed = np.zeros(version.size, dtype=np.bool_)
     example = None
@@ -178,7 +186,7 @@ def _round(ctx: Context, version: GoldenVersion, run: Run, advance: Advance) -> 
     for first in range(0, version.size, size):
         with ctx.database.begin() as session:
             items = golden.items(session, version.id, first, first + size - 1)
-        rows, _ = measure(ctx, run, items)
+        rows, _ = measure(ctx, run, items, stale)
         for row in rows:
             if row.outcome is Outcome.SCORED and row.measured is not None:
                 values[row.position] = row.measured

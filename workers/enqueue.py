@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from db import golden, reindexing, runs, shards
+from db import golden, reindexing, runs, shards, stale_keys
 from db.models import Batch, GoldenVersion, Run
 from db.session import Session, allow_idling
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
@@ -29,8 +29,10 @@ from pipeline.types import Level, Trigger
 from pipeline.verdict.gate import Gate
 from workers import context, doorbell
 from workers.context import Context
+from workers.evidence import capture
 from workers.exact_plan import plan_exact
-from workers.preflight import Liveness, check_corpus, check_liveness
+from workers.key_check import Liveness, check_liveness
+from workers.preflight import check_corpus
 from workers.spending import Estimate, check_cap, check_estimate, estimate
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -94,8 +96,9 @@ def start_batch(  # noqa: PLR0913 - keywords only, each an option of `recallwatc
 
     Returns at once; workers evaluate. Raises UsageError (unknown strategy or level, k out of
     range, vectors that may cost more than `max_cost` US dollars), InputError (no golden set),
-    CorpusError (no corpus, wrong dimension, no expected key in it), TransientError (a server does
-    not answer). When only the queue does not answer, the batch is kept and a sweep starts it later.
+    CorpusError (no corpus, wrong dimension, too few expected keys in it), TransientError (a server
+    does not answer). When only the queue does not answer, the batch is kept and a sweep starts it
+    later.
 
     With `trigger="reindex"` the batch waits until [queue] reindex_quiet seconds have passed
     without another such call; calls for the same thing meanwhile join it.
@@ -119,11 +122,12 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         # The corpus is asked meanwhile, which may take its time.
         allow_idling(session, ctx.settings.queue.lease)
         version = golden.snapshot(session, wanted.set_name)
-        keys = check_liveness(ctx, session, table, version, wanted.level)
+        keys = _check_keys(ctx, session, table, version, wanted)
         plans = [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies]
         estimated = _estimate(ctx, session, table, version, plans)
         check_estimate(estimated, wanted.max_cost)
         planned = _plan_batch(ctx.settings, session, version, plans, wanted)
+        stale_keys.put(session, planned.batch.id, keys.stale)
         if not planned.joined:
             plan_exact(ctx, session, table, version.id, planned.runs)
         if within is not None:
@@ -142,6 +146,23 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         quiet_until=planned.batch.quiet_until,
         estimate=estimated,
     )
+
+
+def _check_keys(
+    ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion, wanted: "Wanted"
+) -> Liveness:
+    """Refuse a corpus that the set does not fit; else keep what was judged, where nobody has.
+
+    Where nobody waits for the answer nothing is refused: such runs end as unmeasured, and an alert
+    tells of it. A notice of re-indexing, besides, may come while the corpus is still written.
+    """
+    most = max_ineligible(ctx.settings, wanted)
+    refused = 1.0 if wanted.trigger in {Trigger.SCHEDULE, Trigger.REINDEX} else most
+    keys = check_liveness(ctx, session, table, version, wanted.level, most_ineligible=refused)
+    # By documents nothing is known of the texts.
+    if wanted.level is Level.CHUNK and keys.ineligible <= most * keys.answerable:
+        capture(ctx, session, table, version.set_name)
+    return keys
 
 
 def _estimate(
@@ -229,6 +250,11 @@ def resolve(settings: Settings, request: Request) -> Wanted:
         git_sha=request.git_sha,
         max_cost=max_cost,
     )
+
+
+def max_ineligible(settings: Settings, wanted: Wanted) -> float:
+    """Return the share of questions without a usable key above which every run is unmeasured."""
+    return max(settings.gate.of(name).max_ineligible for name in wanted.strategies)
 
 
 def _member(choices: type[Choice], name: str, value: str) -> Choice:

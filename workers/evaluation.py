@@ -7,13 +7,13 @@ wrong with it, its run lives: see `db.exact.give_up`.
 import os
 import socket
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 
-from db import exact, golden, results, run_states, runs, shards
+from db import exact, golden, results, run_states, runs, shards, stale_keys
 from db.exact import Served
 from db.models import GoldenItem, Run
 from db.session import Session
@@ -34,11 +34,15 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claimed shard, and what is needed to evaluate it: `served` if it is an exact one."""
+    """A claimed shard, and what is needed to evaluate it: `served` if it is an exact one.
+
+    `stale`: position -> keys that are not scored, see `db.stale_keys`.
+    """
 
     claim: Claim
     run: Run
     items: Sequence[GoldenItem] = ()
+    stale: Mapping[int, frozenset[str]] = field(default_factory=dict)
     served: Sequence[Served] = ()
 
 
@@ -106,7 +110,8 @@ def _load(session: Session, claim: Claim) -> Work:
     if claim.kind is ShardKind.EXACT:
         return Work(claim, found.run, served=exact.served(session, found.version.id, claim))
     items = golden.items(session, found.version.id, claim.first, claim.last)
-    return Work(claim, found.run, items)
+    stale = stale_keys.of(session, found.batch.id, claim.first, claim.last)
+    return Work(claim, found.run, items, stale)
 
 
 def _is_exact(work: Work) -> bool:
@@ -114,7 +119,7 @@ def _is_exact(work: Work) -> bool:
 
 
 def _served(ctx: Context, work: Work) -> Leads:
-    rows, stats = measure(ctx, work.run, work.items)
+    rows, stats = measure(ctx, work.run, work.items, work.stale)
     with ctx.database.begin() as session:
         last = results.store(session, work.claim, rows, stats=stats)
         waiting = shards.ring_exact(session, work.run.id) if last is False else []

@@ -4,6 +4,7 @@ import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,23 @@ from workers.spending import BatchBudget
 Stats = dict[str, float]
 
 
-def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
+def measure(
+    ctx: Context,
+    run: Run,
+    items: Sequence[GoldenItem],
+    stale: Mapping[int, frozenset[str]] = MappingProxyType({}),
+) -> tuple[list[ResultRow], Stats]:
     """Embed, retrieve and score a shard's questions.
 
-    Returns one row a question, in order, and seconds and counts by name. Raises TransientError,
-    PermanentError or CorpusError for the shard as a whole; what concerns a single question
-    becomes that question's failure.
+    `stale`: position -> expected keys that count as gone, for they stand for another text than was
+    judged. Returns one row a question, in order, and seconds and counts by name. Raises
+    TransientError, PermanentError or CorpusError for the shard as a whole; what concerns a single
+    question becomes that question's failure.
     """
     stats: Stats = {"questions": len(items)}
-    judged = [Judged(item.expected, Kind(item.kind)) for item in items]
+    judged = [
+        Judged(item.expected, Kind(item.kind), stale.get(item.position, ())) for item in items
+    ]
     shard = ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, stats))
     with _timed(stats, "retrieve_seconds"):
         found = shard.ask(range(len(items)), run.k)

@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from db import golden
-from db.models import GoldenVersion
-from db.session import Session
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.loading import FROM_FILE
 from pipeline.corpus.statistics import CorpusFingerprint, embedding_models
@@ -15,9 +12,6 @@ from pipeline.errors import CorpusError
 from pipeline.retrieval.build import needs_vectors, snapshot
 from pipeline.types import Level, document_of, make_key
 from workers.context import Context
-
-LIVENESS_BATCH = 20_000
-"""Expected keys looked up in the corpus at a time."""
 
 
 def check_corpus(
@@ -53,49 +47,6 @@ def _check_vectors(ctx: Context, table: CorpusTable, corpus: CorpusFingerprint) 
             f"corpus table {table} was embedded with {', '.join(sorted(models))}, but the"
             f" questions would be with {embedder.model}: {advice}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Liveness:
-    """How many distinct keys a version expects, how many are not in the corpus, and one of them.
-
-    At document level, documents.
-    """
-
-    expected: int
-    gone: int
-    example: str
-
-    @property
-    def warnings(self) -> list[str]:
-        """What to warn of."""
-        if not self.gone:
-            return []
-        gone = f"{self.gone} of {self.expected} expected keys"
-        return [f"{gone} are not in the corpus, as {self.example!r}"]
-
-
-def check_liveness(
-    ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion, level: Level
-) -> Liveness:
-    """Look every expected key of a version up in the corpus.
-
-    Raises CorpusError when none is there: it is the wrong corpus, or the wrong set.
-    """
-    keys = golden.expected_keys(session, version.id)
-    total = missing = 0
-    example = ""
-    while batch := list(islice(keys, LIVENESS_BATCH)):
-        wanted = {document_of(key) if level is Level.DOCUMENT else key for key in batch}
-        gone = wanted - live_keys(ctx.corpus(), table, batch, level)
-        total, missing = total + len(wanted), missing + len(gone)
-        example = example or min(gone, default="")
-    if total and missing == total:
-        raise CorpusError(
-            f"none of the {total} expected keys of golden set {version.set_name!r} is in corpus"
-            f" table {table} (for example {example!r}): is it the right corpus?"
-        )
-    return Liveness(total, missing, example)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,14 @@ from pipeline.types import Failure, Kind, Level, Outcome, Ranking, document_of
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What scoring needs of a question: its chunk keys with their grades, and its kind."""
+    """What scoring needs of a question: its chunk keys with their grades, and its kind.
+
+    `stale` are those of the keys that count as not live: they stand for another text by now.
+    """
 
     expected: Mapping[str, int]
     kind: Kind = Kind.ANSWERABLE
+    stale: Container[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,10 @@ def score(
     """
     _check(k, measures, relevance_threshold)
     judgments = [_at_level(question.expected, level) for question in questions]
-    expected = [{key: grade for key, grade in each.items() if key in live} for each in judgments]
+    expected = [
+        {key: grade for key, grade in each.items() if key in live and key not in question.stale}
+        for question, each in zip(questions, judgments, strict=True)
+    ]
     whole = [_ranking(result, level) for result in results]
     outcomes = [
         _outcome(question, grades, result, relevance_threshold)

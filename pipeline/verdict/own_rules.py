@@ -50,7 +50,7 @@ def measured(gate: Gate, own: Own) -> Judgement | None:
             Rule.MAX_INELIGIBLE,
             f"{own.ineligible} of {answerable} answerable questions have no expected key in the"
             f" corpus ({own.ineligible / answerable:.1%}; max_ineligible is"
-            f" {gate.max_ineligible:.1%}): was it re-chunked?",
+            f" {gate.max_ineligible:.1%}): was it re-chunked? see: recallwatch golden check",
         )
     if own.scored == 0:
         reason = (

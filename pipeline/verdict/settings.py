@@ -55,9 +55,9 @@ class GateRules(Section):
         0.01, description="share of questions that may fail before a run counts as unmeasured"
     )
     max_ineligible: Share = Field(
-        0.5,
-        description="share of answerable questions that may have no live key before a run counts"
-        " as unmeasured",
+        0.05,
+        description="share of answerable questions that may have no usable key before eval does not"
+        " start, and a run counts as unmeasured",
     )
 
 

@@ -178,7 +178,9 @@ def _settings(database_url: str, redis_url: str, provider: OpenAIServer) -> Sett
         ),
         eval=EvalSettings(k=3, shard_size=4, strategies=["vector"]),
         # No run reaches the floor, so that each of them has alerts.
-        gate=GateSettings(max_failed=0.5, rule="threshold", floor={"precision": 1.0}),
+        gate=GateSettings(
+            max_failed=0.5, rule="threshold", max_ineligible=0.5, floor={"precision": 1.0}
+        ),
         queue=QueueSettings(lease=60, attempts=3, reindex_quiet=60),
         schedule=[Schedule(name="daily", every="1d", strategies=["fulltext"])],
         strategies=dict.fromkeys(FULLTEXT, FulltextStrategy()),

@@ -49,6 +49,7 @@ ef_search = 1000
 
 [gate]
 floor = {{ hit = 1.0 }}
+max_ineligible = 0.5
 
 [alerts]
 run_url = "{page}"

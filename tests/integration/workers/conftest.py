@@ -9,6 +9,7 @@ from cli.embedded.stack import Servers
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.generation.settings import GenerationSettings, PriceSettings
 from pipeline.settings import EvalSettings, QueueSettings, Settings
 from pipeline.types import Kind, Question
 from pipeline.verdict.settings import GateSettings
@@ -16,6 +17,7 @@ from tests.conftest import at_database
 from tests.integration.conftest import copy_of
 from tests.integration.workers.templates import filled
 from tests.integration.workers.working import DIMENSIONS, Bell
+from tests.loopback.anthropic_server import AnthropicServer
 from tests.loopback.openai_server import OpenAIServer
 from workers import doorbell
 from workers.context import Context
@@ -76,7 +78,7 @@ def settings(url: str, valkey: str) -> Settings:
         redis_url=SecretStr(valkey),
         embedding=EmbeddingSettings(dimensions=DIMENSIONS),
         eval=EvalSettings(k=3, shard_size=3),
-        gate=GateSettings(max_failed=0.5, rule="threshold"),
+        gate=GateSettings(max_failed=0.5, rule="threshold", max_ineligible=0.5),
         queue=QueueSettings(lease=60, attempts=3),
     )
 
@@ -128,3 +130,20 @@ def embedding_of(provider: OpenAIServer) -> EmbeddingSettings:
     return EmbeddingSettings(
         provider="openai", model="m", dimensions=DIMENSIONS, base_url=provider.url, attempts=1
     )
+
+
+@pytest.fixture
+def claude(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnthropicServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with AnthropicServer() as server:
+        yield server
+
+
+@pytest.fixture
+def asker(open_context: Opener, claude: AnthropicServer) -> Context:
+    """Give a context that asks the loopback server, at a dollar for a million tokens."""
+    generation = GenerationSettings(
+        base_url=claude.url, min_characters=20, timeout=5, attempts=2,
+        prices={"claude-haiku-4-5": PriceSettings(input=1, output=1)},
+    )  # fmt: skip
+    return open_context(generation=generation, anthropic_api_key=SecretStr("sk-ant-test"))

@@ -18,11 +18,11 @@ from tests.conftest import REPOSITORY
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
 from tests.integration.workers.working import DIMENSIONS, NOWHERE, Bell, finish_runs, start_runs
-from workers import context, enqueue, preflight
+from workers import context, enqueue, key_check
 from workers.context import Context
 from workers.doorbell import EMBED_SHARD, EVALUATE_SHARD
 from workers.enqueue import Request, start, start_batch
-from workers.preflight import Liveness
+from workers.key_check import Liveness
 
 
 def rows(db: Database) -> list[int]:
@@ -60,11 +60,11 @@ def test_a_run_records_all_that_a_worker_needs(ctx: Context, bell: Bell) -> None
 def test_a_corpus_that_takes_its_time_does_not_undo_a_start(
     settings: Settings, bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = preflight.check_liveness
+    look = key_check.check_liveness
 
-    def look_slowly(*arguments: Any) -> Liveness:  # noqa: ANN401 - check_liveness' arguments
+    def look_slowly(*arguments: Any, **named: Any) -> Liveness:  # noqa: ANN401 - check_liveness' arguments
         time.sleep(1.5)
-        return look(*arguments)
+        return look(*arguments, **named)
 
     monkeypatch.setattr(enqueue, "check_liveness", look_slowly)
     worker = Context(settings, idle_limit=1)
@@ -220,6 +220,7 @@ def own_process(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings
     monkeypatch.setenv("DATABASE_URL", settings.database_url.get_secret_value())
     monkeypatch.setenv("REDIS_URL", settings.redis_url.get_secret_value())
     monkeypatch.setenv("RECALLWATCH_EVAL__SHARD_SIZE", "4")
+    monkeypatch.setenv("RECALLWATCH_GATE__MAX_INELIGIBLE", "0.5")
     monkeypatch.setattr(context, "_current", None)
     return settings
 

@@ -15,6 +15,7 @@ from pipeline.verdict.gate import Rule
 from tests.integration.db.building import (
     batch_of,
     execute,
+    forget_evidence,
     import_set,
     questions,
     run_of,
@@ -282,6 +283,7 @@ def test_a_whole_batch_is_told_of_strategy_by_strategy(open_context: Opener, bel
     ctx = open_context(alerts=telling(team=SlackSettings(on=[AlertKind.REGRESSED])))
     finish_runs(ctx, bell, "fulltext", "vector")
     execute(ctx.database, "UPDATE recallwatch_corpus.chunks SET content = 'x'")
+    forget_evidence(ctx.database)
     again = finish_runs(ctx, bell, "fulltext", "vector")
 
     assert [run.verdict for run in again] == ["regressed", "ok"]

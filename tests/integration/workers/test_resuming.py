@@ -1,6 +1,6 @@
 """Runs that are cancelled, resumed or asked again end with the numbers of an undisturbed one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.errors import UsageError
 from pipeline.settings import QueueSettings
 from pipeline.types import Trigger
-from tests.integration.db.building import execute, fetch, shard_of
+from tests.integration.db.building import execute, fetch, forget_evidence, shard_of
 from tests.integration.workers.conftest import Opener, embedding_of
 from tests.integration.workers.working import (
     TASKS,
@@ -118,10 +118,10 @@ def test_a_worker_that_holds_a_shard_of_a_cancelled_run_stores_nothing_even_when
     measure = measuring.measure
 
     def be_slow(
-        ctx: Context, run: Run, items: Sequence[GoldenItem]
+        ctx: Context, run: Run, items: Sequence[GoldenItem], stale: Mapping[int, frozenset[str]]
     ) -> tuple[list[ResultRow], dict[str, float]]:
         monkeypatch.setattr(evaluation, "measure", measure)
-        found = measure(ctx, run, items)
+        found = measure(ctx, run, items, stale)
         resuming.cancel(ctx, [run_id])
         bell.take()
         resuming.resume(ctx, run_id)
@@ -190,6 +190,7 @@ def test_unknown_runs_and_those_in_another_state_are_told(ctx: Context, bell: Be
 def change_corpus(db: Database, document: str = "weight") -> None:
     query = "UPDATE recallwatch_corpus.chunks SET content = 'x' WHERE document_id = :document"
     execute(db, query, {"document": document})
+    forget_evidence(db)
 
 
 def test_a_run_whose_corpus_changed_does_not_go_on(ctx: Context, bell: Bell, db: Database) -> None:

@@ -78,6 +78,18 @@ def test_a_dead_key_that_is_retrieved_all_the_same_earns_nothing() -> None:
     assert scores.values.tolist() == [[0.0, 0.0]]
 
 
+def test_a_stale_key_counts_as_dead_for_its_question_alone() -> None:
+    judged = [Judged({"a:0": 1, "b:0": 1}, stale={"a:0"}), Judged({"a:0": 1}, stale={"a:0"}),
+              Judged({"a:0": 1})]  # fmt: skip
+    scores = score(
+        judged, [ranked(["a:0", "b:0"])] * 3, k=2, level=Level.CHUNK, live={"a:0", "b:0"},
+        measures=[Measure.parse("recall@2"), Measure.parse("mrr@2")],
+    )  # fmt: skip
+    assert scores.outcomes == [Outcome.SCORED, Outcome.INELIGIBLE, Outcome.SCORED]
+    assert scores.missing == [("a:0",), ("a:0",), ()]
+    assert scores.values[[0, 2]].tolist() == [[1.0, 0.5], [1.0, 1.0]]
+
+
 def test_the_ranking_is_cut_to_k_with_its_scores() -> None:
     scores = ask(Judged({"c:0": 1}), ["a:0", "b:0", "c:0"], "hit@2", k=2)
     assert scores.rankings == [["a:0", "b:0"]]

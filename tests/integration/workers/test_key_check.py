@@ -1,0 +1,343 @@
+"""Keys that are still there but stand for other texts: the trap of re-chunking."""
+
+from dataclasses import replace
+
+import pytest
+
+from db import stale_keys
+from pipeline.errors import CorpusError
+from pipeline.settings import EvalSettings
+from pipeline.types import Kind, Question
+from pipeline.verdict.settings import GateRules, GateSettings
+from tests.integration.db.building import execute, fetch, import_set
+from tests.integration.workers.conftest import GOLDEN, TEXTS, Opener
+from tests.integration.workers.rechunking import joined, rewrite, shifted
+from tests.integration.workers.working import Bell, finish_runs, rows_of, run_of, start_runs
+from workers import calibrating
+from workers.context import Context
+from workers.enqueue import Request, start
+from workers.reindexing import reindexed
+
+FULLTEXT = Request(["fulltext"])
+
+
+def evidence_of(ctx: Context) -> dict[str, str]:
+    """Return key -> the text that it was judged on."""
+    return dict(fetch(
+        ctx.database,
+        "SELECT DISTINCT j.key, e.text FROM recallwatch.judgment j"
+        " JOIN recallwatch.evidence e ON e.hash = j.evidence_hash",
+    ))  # fmt: skip
+
+
+def stale_of(ctx: Context, batch_id: int) -> list[tuple[int, str, str]]:
+    return fetch(
+        ctx.database,
+        "SELECT position, key, state FROM recallwatch.stale_key WHERE batch_id = :batch"
+        " ORDER BY position, key",
+        {"batch": batch_id},
+    )
+
+
+def set_text(ctx: Context, key: str, content: str) -> None:
+    document, _, number = key.partition(":")
+    execute(
+        ctx.database,
+        "UPDATE recallwatch_corpus.chunks SET content = :content"
+        " WHERE document_id = :document AND chunk_index = :number",
+        {"content": content, "document": document, "number": int(number)},
+    )
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_start_keeps_the_texts_of_the_keys_that_are_there(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+
+    expected = {key for question in GOLDEN for key in question.expected}
+    assert evidence_of(ctx) == {key: text for key, text in TEXTS.items() if key in expected}
+    assert fetch(ctx.database, "SELECT count(*) FROM recallwatch.evidence") == [6]
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_text_that_was_kept_stays_when_the_corpus_changes(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    set_text(ctx, "weight:0", TEXTS["weight:0"].replace("four", "five"))
+
+    start_runs(ctx, "fulltext")
+
+    assert evidence_of(ctx)["weight:0"] == TEXTS["weight:0"]
+
+
+@pytest.mark.usefixtures("bell")
+def test_after_rechunking_with_the_same_ids_nothing_starts(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    rewrite(ctx, shifted())
+
+    with pytest.raises(CorpusError) as caught:
+        start_runs(ctx, "fulltext")
+
+    assert str(caught.value) == (
+        "7 of 7 questions have no usable expected key (100.0%; [gate] max_ineligible is 50.0%):"
+        " 3 of 9 expected keys are not in the corpus, as 'gone:0'; 6 of 9 expected keys stand for"
+        " another text than was judged, as 'battery:0', and are not scored. Was the corpus"
+        " re-chunked? See: recallwatch golden check, then recallwatch golden remap, or evaluate"
+        " documents: recallwatch eval --level document"
+    )
+    assert fetch(ctx.database, "SELECT count(*) FROM recallwatch.batch") == [1]
+
+
+@pytest.mark.usefixtures("bell")
+def test_at_document_level_texts_do_not_matter(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    rewrite(ctx, shifted())
+
+    started = start(ctx, replace(FULLTEXT, level="document"))
+
+    assert (started.keys.stale, started.keys.ineligible) == ((), 1)
+    assert stale_of(ctx, started.batch_id) == []
+
+
+@pytest.mark.usefixtures("bell")
+def test_an_evaluation_by_documents_takes_no_text_for_what_was_judged(ctx: Context) -> None:
+    start(ctx, replace(FULLTEXT, level="document"))
+
+    assert evidence_of(ctx) == {}
+
+
+@pytest.mark.usefixtures("bell")
+def test_documents_are_not_offered_where_they_are_gone(ctx: Context) -> None:
+    renamed = {f"new-{key}": text for key, text in TEXTS.items()}
+    rewrite(ctx, renamed | {"reset:0": TEXTS["reset:0"]})
+
+    with pytest.raises(CorpusError, match="5 of 7 questions have no usable") as caught:
+        start_runs(ctx, "fulltext")
+
+    assert "--level document" not in str(caught.value)
+    assert evidence_of(ctx) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "offered"),
+    [
+        ("UPDATE recallwatch_corpus.chunks SET chunk_index = chunk_index + 100", True),
+        ("UPDATE recallwatch_corpus.chunks SET document_id = 'new/' || document_id", False),
+    ],
+)
+def test_without_a_single_key_documents_are_offered_where_they_are_there(
+    ctx: Context, bell: Bell, change: str, offered: bool
+) -> None:
+    execute(ctx.database, change)
+
+    with pytest.raises(CorpusError, match="none of the 9 expected keys") as caught:
+        start_runs(ctx, "fulltext")
+
+    assert "see: recallwatch golden check" in str(caught.value)
+    assert ("recallwatch eval --level document" in str(caught.value)) is offered
+    assert bell.messages == []
+
+
+def test_a_stale_key_is_no_hit_and_no_miss(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    # The battery's two chunks have changed places: both keys are there, for the other text.
+    set_text(ctx, "battery:0", TEXTS["battery:1"])
+    set_text(ctx, "battery:1", TEXTS["battery:0"])
+
+    started = start(ctx, FULLTEXT)
+    bell.work(ctx)
+
+    assert stale_of(ctx, started.batch_id) == [
+        (1, "battery:0", "moved"), (2, "battery:1", "moved"),
+    ]  # fmt: skip
+    results = {row[0]: row for row in rows_of(ctx, started.run_ids[0])}
+    assert [results[position][1] for position in range(4)] == [
+        "scored", "ineligible", "ineligible", "scored",
+    ]  # fmt: skip
+    assert (results[1][6], results[2][6]) == (["battery:0"], ["battery:1"])
+    run = run_of(ctx, started.run_ids[0])
+    assert (run.n_scored, run.n_ineligible, run.status) == (4, 4, "completed")
+    assert started.warnings[1] == (
+        "2 of 9 expected keys stand for another text than was judged, as 'battery:0', and are not"
+        " scored; see: recallwatch golden check"
+    )
+
+
+def test_beside_a_stale_key_a_live_one_is_scored_alone(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    set_text(ctx, "reset:1", "Bicycles are rented by the hour at the northern gate of the park.")
+
+    [run] = finish_runs(ctx, bell, "fulltext")
+
+    row = rows_of(ctx, run.id)[0]
+    assert (row[1], row[6]) == ("scored", ["reset:1"])
+    recall = run.measures.index("recall@3")
+    assert row[4][recall] == 1
+
+
+def test_an_exact_shard_leaves_stale_keys_out_too(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "vector")
+    set_text(ctx, "reset:1", "Bicycles are rented by the hour at the northern gate of the park.")
+
+    [run] = finish_runs(ctx, bell, "vector")
+
+    recall = run.measures.index("recall@3")
+    [measured] = fetch(
+        ctx.database,
+        "SELECT measured FROM recallwatch.exact_result WHERE run_id = :run AND position = 0",
+        {"run": run.id},
+    )
+    assert measured[recall] == 1
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        "The parcel weighs fuor kilograms without its packaging.",
+        "The parcel weighs nine kilograms without its packaging.",
+        "The  parcel weighs four kilograms\nwithout its packaging.",
+        "The parcel weighs four kilograms without its packaging. Its box weighs two more.",
+    ],
+)
+@pytest.mark.usefixtures("bell")
+def test_a_small_edit_is_scored_as_before(ctx: Context, edited: str) -> None:
+    start_runs(ctx, "fulltext")
+    set_text(ctx, "weight:0", edited)
+
+    started = start_runs(ctx, "fulltext")
+
+    assert stale_of(ctx, started.batch_id) == []
+    assert len(started.warnings) == 1
+
+
+@pytest.mark.usefixtures("bell")
+def test_evidence_belongs_to_the_judgment_not_to_the_key(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    set_text(ctx, "weight:0", "Bicycles are rented by the hour at the northern gate of the park.")
+    import_set(ctx.database, [Question("Where are bicycles rented?", {"weight:0": 1})])
+
+    first, second = start_runs(ctx, "fulltext"), start_runs(ctx, "fulltext")
+
+    assert [(key, state) for _, key, state in stale_of(ctx, first.batch_id)] == [
+        ("weight:0", "lost")
+    ]
+    assert stale_of(ctx, second.batch_id) == stale_of(ctx, first.batch_id)
+    assert second.keys.ineligible == 2
+
+
+@pytest.mark.parametrize(("most", "starts"), [(0.14, False), (1 / 7, True), (0.2, True)])
+def test_the_gate_says_how_many_questions_may_lack_a_key(
+    open_context: Opener, bell: Bell, most: float, starts: bool
+) -> None:
+    ctx = open_context(gate=GateSettings(max_ineligible=most))
+
+    if starts:
+        start_runs(ctx, "fulltext")
+    else:
+        with pytest.raises(CorpusError, match="1 of 7 questions have no usable expected key"):
+            start_runs(ctx, "fulltext")
+    assert bool(bell.messages) is starts
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_batch_starts_where_one_of_its_strategies_may_be_measured(open_context: Opener) -> None:
+    gate = GateSettings(max_ineligible=0, strategies={"hybrid": GateRules(max_ineligible=0.5)})
+    ctx = open_context(gate=gate)
+
+    assert len(start_runs(ctx, "fulltext", "hybrid").run_ids) == 2
+    with pytest.raises(CorpusError):
+        start_runs(ctx, "fulltext")
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_key_that_is_only_there_for_a_low_grade_does_not_make_a_question_usable(
+    open_context: Opener,
+) -> None:
+    ctx = open_context(
+        eval=EvalSettings(k=3, shard_size=3, relevance_threshold=2),
+        gate=GateSettings(max_ineligible=0.5),
+    )
+    some = [Question(f"q{n}", {"reset:0": 2}) for n in range(3)]
+    import_set(ctx.database, [*some, Question("q", {"gone:0": 2, "reset:1": 1})], replace=True)
+
+    started = start_runs(ctx, "fulltext")
+
+    assert (started.keys.ineligible, started.keys.answerable) == (1, 4)
+
+
+@pytest.mark.usefixtures("bell")
+def test_unanswerable_questions_are_not_counted(open_context: Opener) -> None:
+    ctx = open_context(gate=GateSettings(max_ineligible=0.5))
+    asked = [Question(f"Who is number {n}?", {}, kind=Kind.UNANSWERABLE) for n in range(9)]
+    import_set(
+        ctx.database,
+        [*asked, Question("a", {"reset:0": 1}), Question("b", {"gone:0": 1})],
+        replace=True,
+    )
+
+    assert start_runs(ctx, "fulltext").keys.ineligible == 1
+
+
+def test_nobody_waits_for_a_schedule_so_its_runs_end_unmeasured(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    rewrite(ctx, shifted())
+
+    started = start(ctx, replace(FULLTEXT, trigger="schedule"))
+    bell.work(ctx)
+
+    run = run_of(ctx, started.run_ids[0])
+    assert (run.status, run.verdict, run.n_scored) == ("completed", "unmeasured", 0)
+    assert run.reasons is not None
+    assert "recallwatch golden check" in run.reasons[0]
+    assert evidence_of(ctx)["reset:0"] == TEXTS["reset:0"]
+
+
+def test_a_notice_that_joins_brings_the_newer_stale_keys(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    rewrite(ctx, shifted())
+    first = reindexed(ctx, FULLTEXT).started
+    before = stale_of(ctx, first.batch_id)
+    rewrite(ctx, TEXTS)
+
+    second = reindexed(ctx, FULLTEXT).started
+
+    assert second.joined
+    assert len(before) == 7
+    assert stale_of(ctx, first.batch_id) == []
+
+
+@pytest.mark.usefixtures("bell")
+def test_where_chunks_were_joined_those_that_hold_the_text_still_are_scored(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    rewrite(ctx, joined())
+
+    started = start(ctx, replace(FULLTEXT, trigger="reindex"))
+
+    assert started.keys.gone == 5
+    assert stale_of(ctx, started.batch_id) == []
+
+
+def test_a_calibration_is_refused_and_measured_by_the_same_keys(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    set_text(ctx, "reset:1", "Bicycles are rented by the hour at the northern gate of the park.")
+    choice = calibrating.choose(ctx.settings, FULLTEXT, reindex=False)
+    plan = calibrating.plan(ctx, choice, pairs=1)
+
+    assert plan.keys.stale_keys == {0: frozenset({"reset:1"})}
+    assert len(calibrating.measure_rounds(ctx, plan, lambda _: None)) == 1
+    rewrite(ctx, shifted())
+    with pytest.raises(CorpusError, match="no usable expected key"):
+        calibrating.plan(ctx, choice, pairs=1)
+
+
+@pytest.mark.usefixtures("bell")
+def test_stale_keys_are_told_by_the_positions_of_a_shard(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_runs(ctx, "fulltext")
+    rewrite(ctx, shifted())
+    monkeypatch.setattr(stale_keys, "ROWS_PER_STATEMENT", 2)
+    batch_id = start(ctx, replace(FULLTEXT, trigger="reindex")).batch_id
+
+    with ctx.database.begin() as session:
+        found = stale_keys.of(session, batch_id, 0, 1)
+
+    assert found == {0: {"reset:0", "reset:1"}, 1: {"battery:0"}}
