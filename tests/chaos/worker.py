@@ -8,7 +8,7 @@ scenario stops a process are wrapped around its functions here; mutants are patc
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing them copies what is to be shortened
@@ -52,8 +52,13 @@ def wrap_points() -> None:
 
     measure, post, reduce = measuring.measure, alerting._post, reducing._reduce
 
-    def measure_and_pause(ctx: "Context", run: "Run", items: "Sequence[GoldenItem]") -> Any:  # noqa: ANN401
-        found = measure(ctx, run, items)
+    def measure_and_pause(
+        ctx: "Context",
+        run: "Run",
+        items: "Sequence[GoldenItem]",
+        stale: Mapping[int, frozenset[str]],
+    ) -> Any:  # noqa: ANN401
+        found = measure(ctx, run, items, stale)
         pause("store", f"{run.id} {items[0].position}")
         return found
 
