@@ -9,6 +9,7 @@ scenario stops a process are wrapped around its functions here; mutants are patc
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing them copies what is to be shortened
@@ -56,7 +57,7 @@ def wrap_points() -> None:
         ctx: "Context",
         run: "Run",
         items: "Sequence[GoldenItem]",
-        stale: Mapping[int, frozenset[str]],
+        stale: Mapping[int, frozenset[str]] = MappingProxyType({}),
     ) -> Any:  # noqa: ANN401
         found = measure(ctx, run, items, stale)
         pause("store", f"{run.id} {items[0].position}")
