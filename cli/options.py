@@ -11,6 +11,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 Decorator = Callable[[Any], Any]
 
+VERDICT = "for the verdict, which gives the exit code"
+
 
 def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
     """Add --strategy, --set, -k and --level; the command gets strategies, set_name, k and level.
@@ -38,14 +40,17 @@ def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
     return _adding(options)
 
 
-def waiting(*, by_default: bool) -> Callable[[Command], Command]:
-    """Add --wait, --start and --timeout; the command gets wait, start and timeout."""
+def waiting(*, by_default: bool, until: str = VERDICT) -> Callable[[Command], Command]:
+    """Add --wait, --start and --timeout; the command gets wait, start and timeout.
+
+    `until` says in the help what is waited for.
+    """
     options = (
         click.option(
             "--wait/--no-wait",
             default=by_default,
             show_default=True,
-            help="Wait for the verdict, which gives the exit code.",
+            help=f"Wait {until}.",
         ),
         click.option(
             "--start/--no-start",

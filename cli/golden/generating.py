@@ -8,6 +8,7 @@ from rich.console import Console
 from cli.context import Context, pass_context
 from cli.golden.options import json_option, set_option
 from cli.lazy import examples
+from cli.options import waiting
 from cli.output import print_json
 from cli.servers import Opened, open_servers
 from pipeline.embedding.pricing import dollars
@@ -16,7 +17,8 @@ from pipeline.generation.estimate import Estimate
 from pipeline.generation.pricing import PRICES_AS_OF
 from pipeline.generation.settings import GenerationSettings
 from pipeline.settings import Settings
-from workers.generating import Prepared, Wanted, prepare, start
+from workers.generating import Prepared, Wanted, prepare
+from workers.generating import start as start_generation
 
 FAILED = 3
 
@@ -87,17 +89,7 @@ class CategoryMix(click.ParamType[Mapping[str, int]]):
     "--message-batches", is_flag=True,
     help="Half the price, done within a day; implies --no-wait.",
 )  # fmt: skip
-@click.option(
-    "--wait/--no-wait", default=True, show_default=True, help="Wait until it is finished."
-)
-@click.option(
-    "--start/--no-start", "start_workers", default=True, show_default=True,
-    help="While waiting: start worker processes, or rely on workers that run elsewhere.",
-)  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-    help="Give up waiting after this time. Default: [queue] deadline.",
-)  # fmt: skip
+@waiting(by_default=True, until="until it is finished")
 @json_option
 @pass_context
 def generate(
@@ -118,7 +110,7 @@ def generate(
     activate: bool,
     message_batches: bool,
     wait: bool,
-    start_workers: bool,
+    start: bool,
     timeout: float | None,
     as_json: bool,
 ) -> None:
@@ -149,11 +141,11 @@ def generate(
         if dry_run:
             _show_plan(context.console, prepared, as_json=as_json)
             return
-        generation_id = start(opened.work, prepared)
+        generation_id = start_generation(opened.work, prepared)
         if not wait or message_batches:
             _say_started(context.console, generation_id, as_json=as_json)
             return
-        _finish(context, opened, generation_id, start_workers, timeout, as_json=as_json)
+        _finish(context, opened, generation_id, start, timeout, as_json=as_json)
 
 
 def _settings(
@@ -214,12 +206,12 @@ def _say_started(console: Console, generation_id: int, *, as_json: bool) -> None
 
 
 def _finish(
-    context: Context, opened: Opened, generation_id: int, start_workers: bool,
+    context: Context, opened: Opened, generation_id: int, start: bool,
     timeout: float | None, *, as_json: bool,
 ) -> None:  # fmt: skip
     from cli.golden.generation_report import report
     from cli.golden.generation_waiting import follow
 
-    follow(opened, generation_id, start=start_workers, timeout=timeout)
+    follow(opened, generation_id, start=start, timeout=timeout)
     completed = report(context, opened, generation_id, as_json=as_json)
     click.get_current_context().exit(0 if completed else FAILED)

@@ -5,6 +5,7 @@ import click
 from cli.context import Context, pass_context
 from cli.golden.options import json_option
 from cli.lazy import OrderedGroup, examples
+from cli.options import waiting
 from cli.output import Column, print_json, table
 from cli.servers import open_servers
 
@@ -83,17 +84,7 @@ def show_generation(context: Context, generation_id: int, as_json: bool) -> None
     "--ask-again", is_flag=True,
     help="Also send what may have been paid for and has no answer: it may be paid for twice.",
 )  # fmt: skip
-@click.option(
-    "--wait/--no-wait", default=True, show_default=True, help="Wait until it is finished."
-)
-@click.option(
-    "--start/--no-start", "start_workers", default=True, show_default=True,
-    help="While waiting: start worker processes, or rely on workers that run elsewhere.",
-)  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-    help="Give up waiting after this time. Default: [queue] deadline.",
-)  # fmt: skip
+@waiting(by_default=True, until="until it is finished")
 @json_option
 @pass_context
 def resume_generation(
@@ -102,7 +93,7 @@ def resume_generation(
     max_cost: float | None,
     ask_again: bool,
     wait: bool,
-    start_workers: bool,
+    start: bool,
     timeout: float | None,
     as_json: bool,
 ) -> None:
@@ -119,7 +110,7 @@ def resume_generation(
 
         resume(opened.work, generation_id, ask_again=ask_again, max_cost=max_cost)
         if wait:
-            follow(opened, generation_id, start=start_workers, timeout=timeout)
+            follow(opened, generation_id, start=start, timeout=timeout)
         completed = report(context, opened, generation_id, as_json=as_json)
     click.get_current_context().exit(0 if completed or not wait else FAILED)
 
