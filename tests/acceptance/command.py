@@ -1,5 +1,6 @@
 """The `recallwatch` command as a user meets it: processes of its own, run in a project's folder."""
 
+import atexit
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import psutil
 import psycopg
 
 from cli.embedded.layout import Layout
+from tests.acceptance.warm import Command, Starter
 
 Record = dict[str, Any]
 
@@ -23,6 +25,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 TIMEOUT = 240
 """Seconds after which a command counts as hanging, on a machine that others use too."""
+
+WARM = Starter()
+atexit.register(WARM.close)
 
 OURS = ("DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
         "SLACK_WEBHOOK_URL")  # fmt: skip
@@ -50,12 +55,13 @@ class Finished:
 class Running:
     """A command under way, in a process group of its own as a shell would have it."""
 
-    def __init__(self, command: str, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, command: str, process: "subprocess.Popen[str] | Command") -> None:
         self.command = command
         self.process = process
 
     def finish(self) -> Finished:
         out, err = self.process.communicate(timeout=TIMEOUT)
+        assert self.process.returncode is not None
         return Finished(self.command, self.process.returncode, out, err)
 
     def press_ctrl_c(self) -> None:
@@ -90,7 +96,10 @@ class Project:
 
     def start(self, *arguments: object, **environment: str) -> Running:
         words = [str(argument) for argument in arguments]
-        return self.start_program("-m", "cli.main", *words, **environment)
+        if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment):
+            return self.start_program("-m", "cli.main", *words, **environment)
+        everything = without_ours() | self.environment | environment
+        return Running(" ".join(words), WARM.start(words, self.folder, everything))
 
     def start_program(self, *arguments: str, **environment: str) -> Running:
         """Start Python with these arguments, as the project's folder and environment have it."""

@@ -155,6 +155,9 @@ def _tell(story: Story, provider: OpenAIServer, hook: HookServer) -> None:
     story.run("corpus", "load", chunks)
     story.run("golden", "import", project.write("golden.jsonl", guides.questions()))
     story.run("eval", "-s", "vector", "-s", "fulltext")
+    # The keys stand for other texts from here on: without what was judged nobody can know.
+    with psycopg.connect(project.environment["DATABASE_URL"]) as connection:
+        connection.execute("UPDATE recallwatch.judgment SET evidence_hash = NULL")
     spoiled = [chunk | {"content": "nothing"} for chunk in guides.chunks()[::2]]
     story.run("corpus", "load", project.write("spoiled.jsonl", spoiled))
     hook.default = quoting_hook
