@@ -9,7 +9,7 @@ from rich.console import Console
 from cli.context import Context, pass_context
 from cli.following import SHOWN_MISSES, exit_code, follow, print_records, show
 from cli.lazy import examples
-from cli.options import waiting, what_to_evaluate
+from cli.options import Number, waiting, what_to_evaluate
 from cli.output import print_json
 from cli.servers import Opened, open_servers
 from pipeline.types import Trigger
@@ -36,7 +36,7 @@ from workers.enqueue import start as start_batch
 )
 @click.option(
     "--max-cost",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="DOLLARS",
     help="US dollars that embedding may cost. Default: [embedding] max_cost.",
 )

@@ -1,9 +1,11 @@
 """Options that several commands have in common."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pipeline.types import Level
 
@@ -12,6 +14,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
 VERDICT = "for the verdict, which gives the exit code"
+
+
+class Number(click.FloatRange):
+    """A number in a range: neither `nan`, which is in every range, nor `inf`."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number; fails where it is none or out of the range."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return float(number)
 
 
 def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
@@ -60,12 +78,21 @@ def waiting(*, by_default: bool, until: str = VERDICT) -> Callable[[Command], Co
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(0, min_open=True),
+            type=Number(0, min_open=True),
             metavar="SECONDS",
             help="Give up waiting after this time. Default: [queue] deadline.",
         ),
     )
     return _adding(options)
+
+
+def is_waited_for(wait: bool, *, message_batches: bool) -> bool:
+    """Say whether to wait: for message batches, which take up to a day, only where --wait is given.
+
+    Of the command that runs.
+    """
+    given = click.get_current_context().get_parameter_source("wait")
+    return wait and not (message_batches and given is ParameterSource.DEFAULT)
 
 
 def _adding(options: Sequence[Decorator]) -> Callable[[Command], Command]:

@@ -23,8 +23,8 @@ from pipeline.types import Level, Outcome
 
 @click.command("export", epilog=examples(
     "recallwatch runs export 12 > run-12.jsonl",
-    "recallwatch runs export 12 --format trec --output run-12.txt --qrels qrels-12.txt",
-    "trec_eval -c -m ndcg_cut.10 qrels-12.txt run-12.txt",
+    "recallwatch runs export 12 --format trec --output run --qrels qrels",
+    "trec_eval -c -m ndcg_cut.10 qrels run",
 ))  # fmt: skip
 @click.argument("run_id", metavar="RUN", type=int)
 @click.option(

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from db.locks import lock_set
 from pipeline.generation.base import Ask
 from pipeline.generation.stored import ask_from_json
 from pipeline.golden.fingerprint import content_hash, item_hash
@@ -62,6 +63,19 @@ def drafted(session: Session, generation_id: int, limit: int) -> list[CandidateR
     ]  # fmt: skip
 
 
+def categories(
+    session: Session, generation_id: int, numbers: Collection[int]
+) -> dict[int, list[str]]:
+    """Return, for each of these requests, the categories of its candidates in their order."""
+    query = text("""
+        SELECT number, array_agg(coalesce(category, '') ORDER BY ordinal) AS given
+        FROM recallwatch.candidate WHERE generation_id = :id AND number = ANY(:numbers)
+        GROUP BY number
+    """)
+    rows = session.execute(query, {"id": generation_id, "numbers": list(numbers)})
+    return {row.number: row.given for row in rows}
+
+
 _DECIDE = """
 UPDATE recallwatch.candidate SET state = :state, rejection = :rejection, detail = :detail,
     facts = CAST(:facts AS jsonb), question_id = :question_id
@@ -91,10 +105,12 @@ def keep(
 ) -> int | None:
     """Make a golden question of a candidate and return its id.
 
-    None, and nothing changed: the set has that very question, or the candidate was decided before.
+    It takes the set's lock. None, and nothing changed: the set has that very question, or the
+    candidate was decided before.
     The chunks that it was written from become the evidence of its judgments. `facts` also go into
     the question's provenance, beside where it came from.
     """
+    lock_set(session, candidate.set_name)
     question_id = _insert(session, candidate, facts, status)
     if question_id is None:
         return None

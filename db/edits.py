@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from db.locks import lock_set
 from pipeline.errors import InputError
 from pipeline.golden.fingerprint import content_hash, item_hash
 from pipeline.types import EditAction, Kind, Question, Source, Status
@@ -141,7 +142,7 @@ FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS n (
 WHERE q.id = n.id
 """
 # What was judged is noted when a batch starts, perhaps after the edit was begun: an edit that does
-# not know of it leaves it.
+# not know of it leaves it where the judgment is the same.
 _WRITE_JUDGMENTS = """
 WITH edited AS (
     SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS n (id bigint, judgments jsonb)
@@ -157,7 +158,9 @@ WITH edited AS (
 INSERT INTO recallwatch.judgment AS j (question_id, key, grade, evidence_hash, judged_by, judged_at)
 SELECT id, key, grade, evidence_hash, judged_by, coalesce(judged_at, clock_timestamp()) FROM wanted
 ON CONFLICT (question_id, key) DO UPDATE SET grade = excluded.grade,
-    evidence_hash = coalesce(excluded.evidence_hash, j.evidence_hash),
+    evidence_hash = coalesce(
+        excluded.evidence_hash,
+        CASE WHEN j.judged_at = excluded.judged_at THEN j.evidence_hash END),
     judged_by = excluded.judged_by, judged_at = excluded.judged_at
 """
 WRITTEN_AT_ONCE = 1_000
@@ -179,7 +182,7 @@ def apply(
     InputError when a question is not in the set or is no longer as it was seen, and when a new
     state has the content, or the external id, of another question of the set.
     """
-    _lock_set(session, set_name)
+    lock_set(session, set_name)
     before = states(session, list(changes), lock=True)
     _refuse_strangers(session, set_name, changes)
     for question_id, state in (seen or {}).items():
@@ -207,14 +210,6 @@ def apply(
     return edit_id
 
 
-def _lock_set(session: Session, set_name: str) -> None:
-    """Wait for imports and edits of the set to end: what is read from then on is theirs."""
-    session.execute(
-        text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))"),
-        {"set_name": set_name},
-    )
-
-
 def _refuse_strangers(session: Session, set_name: str, changes: Mapping[int, State]) -> None:
     query = text(
         "SELECT id FROM recallwatch.question WHERE id = ANY(:ids) AND set_name = :set_name"
@@ -229,14 +224,16 @@ def _refuse_strangers(session: Session, set_name: str, changes: Mapping[int, Sta
 
 
 def _same(seen: State, now: State) -> bool:
-    """Tell whether a question is as it was seen; evidence that it had not yet changes nothing."""
-    known = {
-        key: replace(judged, evidence_hash=None)
-        if key in seen.judgments and seen.judgments[key].evidence_hash is None
-        else judged
-        for key, judged in now.judgments.items()
+    """Tell whether a question is as it was seen, whatever evidence was noted for it since."""
+    return _without_evidence(seen) == _without_evidence(now)
+
+
+def _without_evidence(state: State) -> State:
+    """Return the state as people judged it: who judges anew leaves another `judged_at`."""
+    judgments = {
+        key: replace(judged, evidence_hash=None) for key, judged in state.judgments.items()
     }
-    return replace(now, judgments=known) == seen
+    return replace(state, judgments=judgments)
 
 
 def _write_all(session: Session, set_name: str, changed: Mapping[int, State]) -> None:
@@ -310,7 +307,7 @@ def undo(session: Session, edit_id: int, *, by: str | None) -> int:
     set_name = session.scalar(query, {"id": edit_id})
     if set_name is None:
         raise InputError(f"there is no edit {edit_id}; see: recallwatch golden edits")
-    _lock_set(session, set_name)
+    lock_set(session, set_name)
     undone_at = session.scalar(
         text("SELECT undone_at FROM recallwatch.edit WHERE id = :id"), {"id": edit_id}
     )

@@ -1,6 +1,6 @@
 """What judgments were made on: the texts of their chunks, kept once each under their hash."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -64,6 +64,32 @@ def expected(session: Session, version_id: int) -> Iterator[ExpectedKey]:
         yield ExpectedKey(row.position, JudgedKey(row.key, row.evidence_hash), row.grade)
 
 
+def of_questions(session: Session, question_ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Return question -> its keys of which it is known what was judged -> the evidence's hash.
+
+    With keys that an edit took away: a version that was made before it expects them still.
+    """
+    query = text("""
+        SELECT question_id, key, evidence_hash FROM recallwatch.judgment
+        WHERE question_id = ANY(:ids) AND evidence_hash IS NOT NULL
+        UNION ALL
+        SELECT * FROM (
+            SELECT DISTINCT ON (i.question_id, e.key) i.question_id, e.key,
+                e.value->>'evidence_hash' AS evidence_hash
+            FROM recallwatch.edit_item i,
+                jsonb_each((i.before->'judgments') || (i.after->'judgments')) e
+            WHERE i.question_id = ANY(:ids) AND NOT EXISTS (
+                SELECT FROM recallwatch.judgment j
+                WHERE j.question_id = i.question_id AND j.key = e.key)
+            ORDER BY i.question_id, e.key, i.edit_id DESC
+        ) AS taken WHERE evidence_hash IS NOT NULL
+    """)
+    found: dict[int, dict[str, str]] = {}
+    for row in session.execute(query, {"ids": list(question_ids)}):
+        found.setdefault(row.question_id, {})[row.key] = row.evidence_hash
+    return found
+
+
 def judgments(session: Session, set_name: str) -> Iterator[StoredJudgment]:
     """Yield the judgments of a set's active and proposed questions, by question and key."""
     query = text("""
@@ -84,8 +110,11 @@ def texts(session: Session, hashes: Collection[str]) -> dict[str, str]:
 
 
 def add(session: Session, found: Mapping[str, str]) -> None:
-    """Keep texts under their hashes; those that are known already stay as they are."""
-    # In order, so that two who add the same texts wait for each other and do not lock up.
+    """Keep texts under their hashes; those that are known already stay as they are.
+
+    Whoever writes judgments besides takes the lock of their set first: see `db.locks.lock_set`.
+    """
+    lock(session)
     query = text("""
         INSERT INTO recallwatch.evidence (hash, text)
         SELECT * FROM unnest(CAST(:hashes AS text[]), CAST(:texts AS text[])) AS new (hash, text)
@@ -94,33 +123,53 @@ def add(session: Session, found: Mapping[str, str]) -> None:
     session.execute(query, {"hashes": list(found), "texts": list(found.values())})
 
 
-def lacking(session: Session, set_name: str) -> list[str]:
-    """Return the distinct keys that a set's active questions were judged on unseen, in order.
+def lock(session: Session) -> None:
+    """Have nobody else add evidence until the transaction ends; after the lock of the set.
 
-    Nobody else captures evidence until the session's commit: see `add`.
+    Two who add the same texts, each in several statements, would wait for each other.
     """
+    session.execute(text("SELECT pg_advisory_xact_lock(hashtext('recallwatch.evidence'))"))
+
+
+def lacking(session: Session, set_name: str) -> Iterator[tuple[int, str]]:
+    """Yield the (question, key) of a set's active questions without evidence, by key."""
     query = text("""
-        SELECT DISTINCT j.key FROM recallwatch.judgment j
+        SELECT j.question_id, j.key FROM recallwatch.judgment j
         JOIN recallwatch.question q ON q.id = j.question_id
         WHERE q.set_name = :set_name AND q.status = 'active' AND j.evidence_hash IS NULL
-        ORDER BY j.key
+        ORDER BY j.key, j.question_id
     """)
-    keys = list(session.scalars(query, {"set_name": set_name}))
-    if keys:
-        session.execute(text("SELECT pg_advisory_xact_lock(hashtext('recallwatch.evidence'))"))
-    return keys
+    options = {"yield_per": ROWS_PER_FETCH}
+    for row in session.execute(query, {"set_name": set_name}, execution_options=options):
+        yield row.question_id, row.key
 
 
-def attach(session: Session, set_name: str, hashes: Mapping[str, str]) -> None:
-    """Give the judgments of a set's active questions that lack it the evidence of their key."""
+def attach(session: Session, hashes: Mapping[tuple[int, str], str]) -> None:
+    """Give judgments, by (question, key), that lack it their evidence."""
+    query = text("""
+        UPDATE recallwatch.judgment j SET evidence_hash = new.hash
+        FROM unnest(CAST(:ids AS bigint[]), CAST(:keys AS text[]), CAST(:hashes AS text[]))
+            AS new (id, key, hash)
+        WHERE j.question_id = new.id AND j.key = new.key AND j.evidence_hash IS NULL
+    """)
+    values = {"ids": [question_id for question_id, _ in hashes], "keys": [key for _, key in hashes],
+              "hashes": list(hashes.values())}  # fmt: skip
+    session.execute(query, values)
+
+
+def renew(session: Session, set_name: str, hashes: Mapping[JudgedKey, str]) -> None:
+    """Give a set's judgments of these keys and this evidence another spelling of it."""
     query = text("""
         UPDATE recallwatch.judgment j SET evidence_hash = new.hash
         FROM recallwatch.question q,
-            unnest(CAST(:keys AS text[]), CAST(:hashes AS text[])) AS new (key, hash)
-        WHERE q.id = j.question_id AND q.set_name = :set_name AND q.status = 'active'
-          AND j.key = new.key AND j.evidence_hash IS NULL
+            unnest(CAST(:keys AS text[]), CAST(:olds AS text[]), CAST(:hashes AS text[]))
+            AS new (key, old, hash)
+        WHERE j.evidence_hash = new.old AND j.key = new.key
+          AND q.id = j.question_id AND q.set_name = :set_name
     """)
-    values = {"set_name": set_name, "keys": list(hashes), "hashes": list(hashes.values())}
+    values = {"set_name": set_name, "keys": [each.key for each in hashes],
+              "olds": [each.evidence_hash for each in hashes],
+              "hashes": list(hashes.values())}  # fmt: skip
     session.execute(query, values)
 
 

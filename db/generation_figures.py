@@ -17,7 +17,8 @@ class Figures:
     """Counts of a generation. `spent` is in US dollars, with what is reserved or unknown.
 
     `rejections`: filter -> candidates, most first. `faults`: why requests have no questions ->
-    requests, the most frequent few.
+    requests, the most frequent few. `unchecked`: what could not be looked at, as for lack of room
+    in the cap -> questions.
     """
 
     counts: Counts
@@ -26,6 +27,7 @@ class Figures:
     output_tokens: int
     rejections: Mapping[str, int]
     faults: Mapping[str, int]
+    unchecked: Mapping[str, int]
 
 
 def figures(session: Session, generation_id: int) -> Figures:
@@ -42,6 +44,7 @@ def figures(session: Session, generation_id: int) -> Figures:
     return Figures(
         generations.counts(session, generation_id), found.spent, tokens.tokens_in,
         tokens.tokens_out, _rejections(session, generation_id), _faults(session, generation_id),
+        _unchecked(session, generation_id),
     )  # fmt: skip
 
 
@@ -62,3 +65,15 @@ def _faults(session: Session, generation_id: int) -> dict[str, int]:
     """)
     rows = session.execute(query, {"id": generation_id, "limit": SHOWN_FAULTS})
     return {row.error: row.n for row in rows}
+
+
+def _unchecked(session: Session, generation_id: int) -> dict[str, int]:
+    query = text("""
+        SELECT reason, count(*) AS n FROM recallwatch.candidate c CROSS JOIN LATERAL (
+            SELECT jsonb_array_elements_text(c.facts->'notes') AS reason
+            UNION ALL SELECT key || ' could not be asked: ' || value
+            FROM jsonb_each_text(c.facts->'not_asked')) AS notes
+        WHERE c.generation_id = :id GROUP BY reason ORDER BY n DESC, reason LIMIT :limit
+    """)
+    rows = session.execute(query, {"id": generation_id, "limit": SHOWN_FAULTS})
+    return {row.reason: row.n for row in rows}

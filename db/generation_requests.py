@@ -15,13 +15,10 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from db import generations
-from pipeline.generation.base import Answer, Ask, Draft, GenerationStatus
+from db import generation_costs, generations
+from pipeline.generation.base import Answer, Ask, Draft, GenerationStatus, SourceChunk
 from pipeline.generation.stored import ask_from_json, reply_to_json
 from pipeline.types import Kind
-
-_ROUNDING = 1e-9
-"""Dollars that sums in another order may differ by."""
 
 
 class Leave(Enum):
@@ -102,7 +99,7 @@ def leave_to_send(session: Session, claim: Claim, cost: float, *, lease: float) 
     found = generations.lock(session, claim.generation_id)
     if found.status not in generations.ASKING or not _holds(session, claim):
         return Leave.LOST
-    if found.max_cost is not None and found.spent + cost > found.max_cost + _ROUNDING:
+    if not generation_costs.reserve(session, claim.generation_id, cost):
         return Leave.NO_ROOM if _others_are_asked(session, claim.generation_id) else Leave.USED_UP
     session.execute(
         text("""
@@ -113,7 +110,6 @@ def leave_to_send(session: Session, claim: Claim, cost: float, *, lease: float) 
         _of(claim) | {"cost": cost, "lease": lease},
     )
     generations.mark_running(session, claim.generation_id)
-    _settle(session, claim.generation_id, cost)
     return Leave.GRANTED
 
 
@@ -136,14 +132,6 @@ def _others_are_asked(session: Session, generation_id: int) -> bool:
                        WHERE generation_id = :id AND state = 'asked')
     """)
     return bool(session.scalar(query, {"id": generation_id}))
-
-
-def _settle(session: Session, generation_id: int, change: float) -> None:
-    # Not below 0: a sum of roundings may be.
-    query = text("""
-        UPDATE recallwatch.generation SET spent = greatest(spent + :change, 0) WHERE id = :id
-    """)
-    session.execute(query, {"id": generation_id, "change": change})
 
 
 def _reserved(session: Session, claim: Claim) -> float | None:
@@ -187,7 +175,7 @@ def store(
             "input": answer.usage.all_input_tokens, "output": answer.usage.output_tokens,
         },
     )  # fmt: skip
-    _settle(session, claim.generation_id, cost - reserved)
+    generation_costs.settle(session, claim.generation_id, cost - reserved)
     _insert_candidates(session, claim, answer.drafts)
     return generations.close_if_over(session, claim.generation_id)
 
@@ -242,7 +230,7 @@ def put_back(
         """),
         _of(claim) | {"error": error, "wait": wait, "counted": counted},
     )
-    _settle(session, claim.generation_id, -reserved)
+    generation_costs.settle(session, claim.generation_id, -reserved)
     return True
 
 
@@ -252,27 +240,35 @@ def fail(session: Session, claim: Claim, error: str) -> GenerationStatus | None:
     if reserved is None:
         return None
     _end(session, claim, "failed", error, reserved=0)
-    _settle(session, claim.generation_id, -reserved)
+    generation_costs.settle(session, claim.generation_id, -reserved)
     return generations.close_if_over(session, claim.generation_id)
 
 
-def give_up(session: Session, claim: Claim, error: str) -> GenerationStatus | None:
-    """End a request that may have been billed: what it reserved stays spent."""
+def give_up(
+    session: Session, claim: Claim, error: str, *, batch_gone: bool = False
+) -> GenerationStatus | None:
+    """End a request that may have been billed: what it reserved stays spent.
+
+    `batch_gone`: the message batch that it is in has no answers to give.
+    """
     reserved = _reserved(session, claim)
     if reserved is None:
         return None
-    _end(session, claim, "unknown", error, reserved=reserved)
+    _end(session, claim, "unknown", error, reserved=reserved, batch_gone=batch_gone)
     return generations.close_if_over(session, claim.generation_id)
 
 
-def _end(session: Session, claim: Claim, state: str, error: str, *, reserved: float) -> None:
+def _end(
+    session: Session, claim: Claim, state: str, error: str, *, reserved: float,
+    batch_gone: bool = False,
+) -> None:  # fmt: skip
     session.execute(
         text("""
             UPDATE recallwatch.generation_request SET state = :state, error = :error,
-                reserved = :reserved, lease_until = NULL, next_at = NULL
+                reserved = :reserved, batch_gone = :gone, lease_until = NULL, next_at = NULL
             WHERE generation_id = :id AND number = :number
         """),
-        _of(claim) | {"state": state, "error": error, "reserved": reserved},
+        _of(claim) | {"state": state, "error": error, "reserved": reserved, "gone": batch_gone},
     )
 
 
@@ -296,13 +292,26 @@ def stop(session: Session, generation_id: int, reason: str) -> GenerationStatus 
     return generations.close_if_over(session, generation_id)
 
 
-def asked_keys(session: Session, set_name: str) -> set[str]:
-    """Return the keys of the chunks that a set's generations asked for, or are going to."""
-    query = text("""
-        SELECT DISTINCT chunk->>'key' FROM recallwatch.generation_request r
+_ASKED = """(r.state IN ('asked', 'answered', 'refused', 'unknown')
+    OR g.status IN ('queued', 'running') AND r.state IN ('pending', 'leased'))"""
+"""Of a request r of a generation g: it was paid for, or is going to be."""
+
+ASKED_KEYS = f"""
+SELECT chunk->>'key' FROM recallwatch.generation_request r
+JOIN recallwatch.generation g ON g.id = r.generation_id
+CROSS JOIN jsonb_array_elements(r.ask->'chunks') AS chunk
+WHERE g.set_name = :set_name AND g.id <> :but AND {_ASKED}
+"""
+"""The keys of the chunks that a set's generations but one asked for, or are going to."""
+
+
+def asked_chunks(session: Session, set_name: str) -> list[SourceChunk]:
+    """Return the chunks that a set's generations asked for, or are going to."""
+    query = text(f"""
+        SELECT DISTINCT chunk FROM recallwatch.generation_request r
         JOIN recallwatch.generation g ON g.id = r.generation_id
         CROSS JOIN jsonb_array_elements(r.ask->'chunks') AS chunk
-        WHERE g.set_name = :set_name AND (r.state IN ('asked', 'answered', 'refused', 'unknown')
-            OR g.status IN ('queued', 'running') AND r.state IN ('pending', 'leased'))
+        WHERE g.set_name = :set_name AND {_ASKED}
     """)
-    return set(session.execute(query, {"set_name": set_name}).scalars())
+    found = session.execute(query, {"set_name": set_name}).scalars()
+    return [SourceChunk(**chunk) for chunk in found]

@@ -1,8 +1,9 @@
-"""Generations: started, stopped, taken up again, and filtered when every request is over.
+"""Generations: started, stopped, and filtered when every request is over.
 
-Their requests are in `db.generation_requests`, the questions that these gave in `db.candidates`
-(`drafted`, `keep`, `reject`). Whoever writes a generation's row and its requests in one transaction
-locks the generation first (`lock`), so that no two ever wait for each other.
+`db.generation_resuming` takes them up again. Their requests are in `db.generation_requests`, the
+questions that these gave in `db.candidates` (`drafted`, `keep`, `reject`). Whoever writes a
+generation's row and its requests in one transaction locks the generation first (`lock`), so that no
+two ever wait for each other.
 """
 
 import json
@@ -197,67 +198,6 @@ def close_if_over(session: Session, generation_id: int) -> GenerationStatus | No
     """
     status = session.execute(text(_SETTLE), {"id": generation_id}).scalar_one_or_none()
     return None if status is None else GenerationStatus(status)
-
-
-_REOPEN = """
-UPDATE recallwatch.generation_request
-SET state = 'pending', attempts = 0, token = token + 1, error = NULL,
-    cost = CASE WHEN reserved > 0 THEN coalesce(cost, 0) + reserved ELSE cost END, reserved = 0,
-    lease_until = NULL, next_at = NULL, rung_at = NULL, message_batch = NULL
-WHERE generation_id = :id AND (state = 'failed' OR :ask_again AND state = 'unknown')
-"""
-_LOOK_AGAIN = """
-UPDATE recallwatch.generation_request SET state = 'asked', rung_at = NULL
-WHERE generation_id = :id AND state = 'unknown' AND message_batch IS NOT NULL
-"""
-
-
-def resume(
-    session: Session,
-    generation_id: int,
-    *,
-    ask_again: bool,
-    max_cost: float | None,
-    deadline: timedelta,
-) -> GenerationStatus:
-    """Take up what a generation left undone, and return what it is now.
-
-    Requests that failed were not paid for, and are sent again. Those whose outcome is unknown may
-    have been: they are sent only with `ask_again`, and what they may have cost stays spent; without
-    it, the message batches that they are in are looked at again. `max_cost` replaces the cap; None
-    leaves it. Raises InputError when there is nothing to take up.
-    """
-    get(session, generation_id)
-    found = lock(session, generation_id)
-    for statement in (_REOPEN, _LOOK_AGAIN):
-        session.execute(text(statement), {"id": generation_id, "ask_again": ask_again})
-    state = counts(session, generation_id)
-    waiting = state.asked_for > state.over
-    if not waiting and not state.candidates.get("drafted"):
-        raise InputError(_nothing_left(found, state))
-    status = GenerationStatus.RUNNING if waiting else GenerationStatus.SCREENING
-    session.execute(
-        text("""
-            UPDATE recallwatch.generation SET status = :status, error = NULL, finished_at = NULL,
-                max_cost = coalesce(:max_cost, max_cost), screen_attempts = 0,
-                screen_next_at = NULL, screen_error = NULL,
-                deadline_at = clock_timestamp() + CAST(:deadline AS interval)
-            WHERE id = :id
-        """),
-        {"id": generation_id, "status": status, "max_cost": max_cost, "deadline": deadline},
-    )
-    return status
-
-
-def _nothing_left(found: Generation, state: Counts) -> str:
-    unknown = state.requests.get("unknown", 0)
-    reason = f"generation {found.id} is {found.status}, and nothing of it is left to do"
-    if unknown:
-        reason += (
-            f" ({unknown} request{'s' if unknown != 1 else ''} may have been paid for and have no"
-            " answer; to send them again, and perhaps pay twice: --ask-again)"
-        )
-    return reason
 
 
 _TO_SCREEN = "g.status = 'screening' AND coalesce(g.screen_next_at <= clock_timestamp(), true)"

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
+from db.locks import lock_set
 from db.models import GoldenItem, GoldenVersion
 from pipeline.errors import InputError
 from pipeline.golden.duplicates import check_size
@@ -43,8 +44,7 @@ def snapshot(session: Session, set_name: str) -> GoldenVersion:
     Same content, same version: only the stored hashes are read to know. Raises InputError when
     the set has no active question.
     """
-    lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))")
-    session.execute(lock, {"set_name": set_name})
+    lock_set(session, set_name)
     fingerprint = _fingerprint(session, set_name)
     return _known(session, set_name, fingerprint) or _make_version(session, set_name, fingerprint)
 

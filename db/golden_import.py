@@ -12,6 +12,8 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, Row, text
 from sqlalchemy.orm import Session
 
+from db import evidence
+from db.locks import lock_set
 from db.session import driver_connection
 from pipeline.golden.fingerprint import content_hash, item_hash, text_hash
 from pipeline.types import Question
@@ -125,7 +127,6 @@ _UPSERTS = (
     _UPSERT.format(presence="NULL", conflict="(set_name, content_hash) WHERE external_id IS NULL"),
 )
 
-# In one order everywhere, so that two imports of the same texts never wait for each other.
 _ADD_EVIDENCE = """
 INSERT INTO recallwatch.evidence (hash, text)
 SELECT DISTINCT ON (hash) hash, text FROM (
@@ -143,7 +144,8 @@ WHERE q.set_name = :set_name AND q.status = 'active' AND i.evidence <> '{{}}'
   AND NOT EXISTS (SELECT FROM touched t WHERE t.id = q.id)
 """
 
-# A key keeps the evidence that it has unless the import brings one.
+# A key keeps the evidence that it has unless the import brings one, or another grade: nobody knows
+# what that was given to.
 _REPLACE_JUDGMENTS = """
 WITH changed AS (
     SELECT q.id, i.expected, i.evidence FROM touched JOIN recallwatch.question q USING (id)
@@ -157,7 +159,8 @@ SELECT c.id, e.key, e.value::integer,
     encode(sha256(convert_to(c.evidence->>e.key, 'UTF8')), 'hex'), :by
 FROM changed c, jsonb_each_text(c.expected) e
 ON CONFLICT (question_id, key) DO UPDATE SET grade = excluded.grade,
-    evidence_hash = coalesce(excluded.evidence_hash, j.evidence_hash),
+    evidence_hash = coalesce(
+        excluded.evidence_hash, CASE WHEN j.grade = excluded.grade THEN j.evidence_hash END),
     judged_by = excluded.judged_by, judged_at = excluded.judged_at
 WHERE (j.grade, j.evidence_hash)
     IS DISTINCT FROM (excluded.grade, coalesce(excluded.evidence_hash, j.evidence_hash))
@@ -180,7 +183,7 @@ def import_questions(
     reviewer rejected stays so, unless `reactivate`. `by` is who judged what is new.
     """
     named = {"set_name": set_name}
-    session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:set_name, 0))"), named)
+    lock_set(session, set_name)
     session.execute(text(_TABLES))
     total = _copy(session, questions)
     session.execute(text(_INDEXES))
@@ -245,6 +248,7 @@ def _counts(session: Session) -> tuple[int, int]:
 
 def _judge(session: Session, set_name: str, by: str | None) -> None:
     """Give the questions that were touched, or that evidence is brought for, their judgments."""
+    evidence.lock(session)
     session.execute(text(_ADD_EVIDENCE))
     _each_way(session, _TOUCH_FOR_EVIDENCE, {"set_name": set_name})
     session.execute(text("ANALYZE touched"))

@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from db import generations
 from db.generation_requests import Claim
+from pipeline.generation.base import GenerationStatus
 from pipeline.generation.stored import ask_from_json
 
 
-def note(session: Session, claims: Sequence[Claim], message_batch: str) -> None:
+def note(session: Session, claims: Sequence[Claim], message_batch: str) -> bool:
     """Note the provider's id of the batch that these requests went out in: it is looked at by that.
 
-    Also of one that was given up meanwhile, because to send so many took long.
+    Also of one that was given up meanwhile, because to send so many took long. False: somebody
+    cancelled the generation, and did not know of the batch.
     """
+    found = generations.lock(session, claims[0].generation_id)
     query = text("""
         UPDATE recallwatch.generation_request r
         SET message_batch = :batch, state = 'asked', error = NULL, lease_until = NULL
@@ -26,6 +30,7 @@ def note(session: Session, claims: Sequence[Claim], message_batch: str) -> None:
         {"id": claims[0].generation_id, "batch": message_batch,
          "numbers": [each.number for each in claims], "tokens": [each.token for each in claims]},
     )  # fmt: skip
+    return found.status != GenerationStatus.CANCELLED
 
 
 def awaited(session: Session, generation_id: int, message_batch: str) -> list[Claim]:

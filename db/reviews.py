@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from db import edits
+from db import edits, evidence
 from db.edits import Judged, State
+from db.locks import lock_set
 from pipeline.golden.judgments import kind_from
 from pipeline.types import EditAction, Status
 
@@ -121,40 +122,45 @@ def mark(state: State) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def with_keys(state: State, expected: Mapping[str, int], *, by: str | None) -> State:
+def with_keys(
+    state: State, expected: Mapping[str, int], *, by: str | None, again: Container[str] = ()
+) -> State:
     """Return the state with these keys and grades; the kind follows from them.
 
-    Who said so, and when, is noted with each judgment that is new or has another grade; the others
-    stay as they were.
+    Who said so, and when, is noted with each judgment that is new or has another grade, and of the
+    keys that were judged `again`; the others stay as they were.
     """
     judgments = {
-        key: _judged(state.judgments.get(key), grade, by) for key, grade in expected.items()
+        key: _judged(state.judgments.get(key), grade, by, again=key in again)
+        for key, grade in expected.items()
     }
     return replace(state, judgments=judgments, kind=kind_from(None, expected).value)
 
 
-def _judged(before: Judged | None, grade: int, by: str | None) -> Judged:
-    if before is not None and before.grade == grade:
+def _judged(before: Judged | None, grade: int, by: str | None, *, again: bool) -> Judged:
+    if before is not None and before.grade == grade and not again:
         return before
-    evidence = None if before is None else before.evidence_hash
+    known = None if before is None else before.evidence_hash
     now = datetime.now(UTC).isoformat()
-    return Judged(grade, evidence_hash=evidence, judged_by=by, judged_at=now)
+    return Judged(grade, evidence_hash=known, judged_by=by, judged_at=now)
 
 
-def with_evidence(session: Session, state: State, contents: Mapping[str, str]) -> State:
-    """Return the state with the texts that these keys were judged on, which are kept."""
+def with_evidence(state: State, contents: Mapping[str, str]) -> State:
+    """Return the state with the hashes of the texts that these keys were judged on."""
     judgments = dict(state.judgments)
     for key, content in contents.items():
-        digest = hashlib.sha256(content.encode()).hexdigest()
-        session.execute(_KEEP_EVIDENCE, {"hash": digest, "text": content})
-        judgments[key] = replace(judgments[key], evidence_hash=digest)
+        judgments[key] = replace(judgments[key], evidence_hash=_hash(content))
     return replace(state, judgments=judgments)
 
 
-_KEEP_EVIDENCE = text(
-    "INSERT INTO recallwatch.evidence (hash, text) VALUES (:hash, :text)"
-    " ON CONFLICT (hash) DO NOTHING"
-)
+def keep(session: Session, set_name: str, contents: Iterable[str]) -> None:
+    """Keep texts that questions of a set are judged on, and have the set to oneself."""
+    lock_set(session, set_name)
+    evidence.add(session, {_hash(content): content for content in contents})
+
+
+def _hash(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def reviewed(

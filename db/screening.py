@@ -1,13 +1,13 @@
-"""What generated questions are held against: those that a set has, and what checking costs."""
+"""What generated questions are held against: the questions that a set has."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-_ROUNDING = 1e-9
-"""Dollars that sums in another order may differ by."""
+_PAGE = 2_000
+"""Questions read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,26 @@ def known(
     return [KnownQuestion(*row) for row in session.execute(query, values)]
 
 
+def newest(session: Session, set_name: str) -> int:
+    """Return the id of the question that a set got last; 0 where it has none."""
+    query = text("SELECT coalesce(max(id), 0) FROM recallwatch.question WHERE set_name = :set_name")
+    newest_id: int = session.execute(query, {"set_name": set_name}).scalar_one()
+    return newest_id
+
+
+def added(
+    session: Session, set_name: str, tenants: Collection[str | None], *, after: int
+) -> Iterator[KnownQuestion]:
+    """Yield what `known` returns, in flat memory.
+
+    Under the set's lock that is all it got since its `newest` was asked: who adds questions holds
+    the lock until they are there, so that none turns up with a lower id.
+    """
+    while page := known(session, set_name, tenants, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
+
+
 def answered(session: Session, set_name: str, limit: int) -> list[KnownQuestion]:
     """Return active answerable questions with their relevant keys, those of a set changed last."""
     query = text("""
@@ -52,25 +72,3 @@ def answered(session: Session, set_name: str, limit: int) -> list[KnownQuestion]
     """)
     rows = session.execute(query, {"set_name": set_name, "limit": limit})
     return [KnownQuestion(*row) for row in rows]
-
-
-def reserve(session: Session, generation_id: int, cost: float) -> bool:
-    """Add to what a generation has spent; False, and nothing added, where that is above its cap.
-
-    One statement, as for its requests: of all that is spent at once, nothing passes the cap.
-    """
-    query = text("""
-        UPDATE recallwatch.generation SET spent = spent + :cost
-        WHERE id = :id AND coalesce(spent + :cost <= max_cost + :rounding, true) RETURNING 1
-    """)
-    values = {"id": generation_id, "cost": cost, "rounding": _ROUNDING}
-    return session.execute(query, values).one_or_none() is not None
-
-
-def settle(session: Session, generation_id: int, change: float) -> None:
-    """Put right what was reserved: `change` is what the request cost more than that."""
-    # Not below 0: a sum of roundings may be.
-    query = text("""
-        UPDATE recallwatch.generation SET spent = greatest(spent + :change, 0) WHERE id = :id
-    """)
-    session.execute(query, {"id": generation_id, "change": change})

@@ -1,8 +1,11 @@
 """What becomes of a generation's requests when they are sent: stored, tried again, or given up."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Self, TypeVar
 
 import structlog
@@ -26,14 +29,16 @@ from workers.retrying import asks_patience, wait_before_retry
 
 log = structlog.get_logger(__name__)
 
+NOT_STORED = "its answer could not be stored: see the worker's log (request_not_stored)"
+
 ROOM_AFTER = 5.0
 """Seconds after which a request looks again for room in the cost cap, while others are asked."""
 
-STORE_TRIES = 6
-"""Tries to store an answer that was paid for: over a minute, in which a database may restart."""
+STORE_WAITS = (2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds between tries to store what was paid for: a minute, in which a database may restart."""
 
-LEASE_SHARE = 0.8
-"""Of [queue] lease: the longest that a request may take, whatever [generation] timeout says."""
+SPARE = 0.1
+"""Of [queue] lease: for all that a task does beside asking, and waiting to store the answer."""
 
 Sent = TypeVar("Sent")
 Built = TypeVar("Built")
@@ -60,7 +65,7 @@ class Asking:
     @property
     def settings(self) -> GenerationSettings:
         """The generation's settings, with a timeout that leaves a task time to store an answer."""
-        longest = LEASE_SHARE * self.ctx.settings.queue.lease
+        longest = longest_request(self.ctx.settings.queue.lease)
         settings = self.plan.generation
         return settings.model_copy(update={"timeout": min(settings.timeout, longest)})
 
@@ -126,30 +131,44 @@ class Asking:
 
     def store(self, claim: Claim, answer: Answer) -> None:
         """Store what came back for a request, and what it cost."""
-        self.persist(generation_requests.store, claim, answer, self._cost_of(answer.usage))
+        cost = self._cost_of(answer.usage)
+        with self._each_by_itself(claim):
+            self.persist(partial(self._change, generation_requests.store, claim, answer, cost))
 
-    def persist(self, change: Change, *arguments: object) -> None:
+    def persist(self, store: Callable[[], Sent]) -> Sent:
         """Store what was paid for: a database that is away for a while is waited for."""
-        for attempt in range(1, STORE_TRIES + 1):
+        for wait in store_waits(self.ctx.settings.queue.lease):
             try:
-                self._change(change, *arguments)
+                return store()
             except TransientError as error:
-                if attempt == STORE_TRIES:
-                    raise
-                time.sleep(wait_before_retry(error, attempt=attempt))
-            else:
-                return
+                log.warning("not_stored_yet", reason=str(error), seconds=wait)
+                time.sleep(wait)
+        return store()
 
     def fail(self, claims: Sequence[Claim], reason: str) -> None:
         """End requests that were not billed."""
         for claim in claims:
-            self._change(generation_requests.fail, claim, reason)
+            with self._each_by_itself(claim):
+                self._change(generation_requests.fail, claim, reason)
 
-    def give_up(self, claims: Sequence[Claim], reason: str) -> None:
-        """End requests that may have been billed."""
+    def give_up(self, claims: Sequence[Claim], reason: str, *, batch_gone: bool = False) -> None:
+        """End requests that may have been billed; `batch_gone`: and their message batch is gone."""
         log.warning("outcome_unknown", requests=len(claims), reason=reason)
+        give_up = partial(generation_requests.give_up, batch_gone=batch_gone)
         for claim in claims:
-            self._change(generation_requests.give_up, claim, reason)
+            with self._each_by_itself(claim):
+                self._change(give_up, claim, reason)
+
+    @contextmanager
+    def _each_by_itself(self, claim: Claim) -> Iterator[None]:
+        """Keep what cannot be stored of one request from keeping the others from being stored."""
+        try:
+            yield
+        except (TransientError, SoftTimeLimitExceeded):
+            raise
+        except Exception:
+            log.exception("request_not_stored", request=claim.number)
+            self._change(generation_requests.give_up, claim, NOT_STORED)
 
     def stop(self, reason: str) -> None:
         """Send no more of the generation's requests."""
@@ -187,6 +206,24 @@ class Asking:
             status = change(session, *arguments)
         if status is GenerationStatus.SCREENING:
             doorbell.screen([self.generation_id])
+
+
+def store_waits(lease: float) -> list[float]:
+    """Return the STORE_WAITS that a task of `lease` seconds has left after its longest request."""
+    left = (1 - SPARE) * lease - longest_request(lease)
+    return [
+        wait
+        for wait, passed in zip(STORE_WAITS, accumulate(STORE_WAITS), strict=True)
+        if passed <= left
+    ]
+
+
+def longest_request(lease: float) -> float:
+    """Return the seconds that a request may take of a task's `lease`, whatever the settings say.
+
+    What is left is time to store the answer: all STORE_WAITS, or half of a lease that is short.
+    """
+    return max((1 - SPARE) * lease - sum(STORE_WAITS), lease / 2)
 
 
 def _wait_for_room(session: Session, claims: Sequence[Claim], seconds: float) -> None:

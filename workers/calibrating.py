@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from db import calibrations, golden
 from db.models import Calibration, GoldenVersion, Run
+from db.session import allow_idling
 from pipeline.corpus.indexing import VectorIndex, rebuild, vector_index
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
@@ -125,6 +126,8 @@ def plan(ctx: Context, choice: Choice, *, pairs: int) -> Plan:
     check_corpus(ctx, wanted.strategies, table, corpus)
     index = _index_of(ctx, table) if choice.reindex else None
     with ctx.database.begin() as session:
+        # The corpus is asked meanwhile, which may take its time.
+        allow_idling(session, ctx.settings.queue.lease)
         version = golden.snapshot(session, wanted.set_name)
         most = max_ineligible(ctx.settings, wanted)
         keys = check_liveness(ctx, session, table, version, wanted.level, most_ineligible=most)
@@ -178,7 +181,7 @@ def measure_rounds(ctx: Context, plan: Plan, advance: Advance) -> list[Measured]
 
 
 def _round(ctx: Context, plan: Plan, run: Run, advance: Advance) -> _Round:
-    version, stale = plan.version, plan.keys.stale_keys
+    version = plan.version
     values = np.full((version.size, len(run.measures)), np.nan)
     failed = np.zeros(version.size, dtype=np.bool_)
     example = None
@@ -186,7 +189,7 @@ def _round(ctx: Context, plan: Plan, run: Run, advance: Advance) -> _Round:
     for first in range(0, version.size, size):
         with ctx.database.begin() as session:
             items = golden.items(session, version.id, first, first + size - 1)
-        rows, _ = measure(ctx, run, items, stale)
+        rows, _ = measure(ctx, run, items)
         for row in rows:
             if row.outcome is Outcome.SCORED and row.measured is not None:
                 values[row.position] = row.measured

@@ -4,16 +4,16 @@ Cheapest first: the words of a question, then the questions that the set has, th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 
 from db import screening
-from db.candidates import CandidateRow
+from db.candidates import CandidateRow, categories
 from db.models import Generation
 from pipeline.corpus.neighbours import contents
-from pipeline.errors import RecallwatchError, TransientError
+from pipeline.errors import CorpusError, RecallwatchError, TransientError
 from pipeline.generation.ambiguity import Proposal, propose
 from pipeline.generation.filters import (
     Finding,
@@ -25,12 +25,13 @@ from pipeline.generation.filters import (
     shared_run,
 )
 from pipeline.generation.plan import GenerationPlan
-from pipeline.generation.settings import GenerationSettings
+from pipeline.generation.sampling import instead_of
 from pipeline.generation.similarity import Asked, Twins
 from pipeline.generation.words import length
-from pipeline.types import FloatMatrix
+from pipeline.safe_text import clean
+from pipeline.types import FloatMatrix, Kind
 from workers.context import Context
-from workers.round_trips import Look, look_around
+from workers.round_trips import Look, by_tenant, look_around
 from workers.screening_budget import GenerationBudget
 from workers.wordings import wordings_of
 
@@ -56,35 +57,71 @@ def decide(ctx: Context, generation: Generation, batch: Sequence[CandidateRow]) 
     Raises TransientError where a server does not answer, CorpusError where the corpus cannot be
     read. A strategy that cannot be asked, or an embedder that cannot embed, is noted in the facts.
     """
-    settings = GenerationPlan.from_json(generation.settings).generation
+    plan = GenerationPlan.from_json(generation.settings)
     wordings = wordings_of(ctx, batch)
-    faults = _faults(ctx, settings, batch, wordings)
+    faults = _faults(ctx, plan, batch, wordings)
     sound = [row for row in range(len(batch)) if row not in faults]
     decisions = {
         row: Decision(batch[row], fault, _facts(wordings[row])) for row, fault in faults.items()
     }
-    compared = _Compared(ctx, generation, [batch[row] for row in sound], settings)
+    compared = _Compared(ctx, generation, plan, [batch[row] for row in sound])
     decisions |= dict(zip(sound, compared.decide([wordings[row] for row in sound]), strict=True))
-    return [decisions[row] for row in range(len(batch))]
+    return _with_categories(ctx, [decisions[row] for row in range(len(batch))])
 
 
 def _faults(
-    ctx: Context,
-    settings: GenerationSettings,
-    batch: Sequence[CandidateRow],
-    wordings: Sequence[Wording],
+    ctx: Context, plan: GenerationPlan, batch: Sequence[CandidateRow], wordings: Sequence[Wording]
 ) -> dict[int, Finding]:
     """Return what is wrong with candidates by their own words, or with the chunks they expect."""
+    settings = plan.generation
     limits = Limits(settings.max_words, settings.max_overlap, settings.max_shared_run)
-    texts = contents(
-        ctx.corpus(), ctx.corpus_table(), {key for one in batch for key in one.expected}
-    )
+    texts = _sources(ctx, plan, batch)
     faults = {}
     for row, (candidate, wording) in enumerate(zip(batch, wordings, strict=True)):
-        fault = find_fault(wording, limits) or _changed_source(candidate, texts)
+        fault = (
+            find_fault(wording, limits)
+            or _not_needed(candidate)
+            or _changed_source(candidate, texts[candidate.tenant])
+        )
         if fault is not None:
             faults[row] = fault
     return faults
+
+
+def _sources(
+    ctx: Context, plan: GenerationPlan, batch: Sequence[CandidateRow]
+) -> dict[str | None, dict[str, str]]:
+    """Return, for each tenant, the texts that its candidates' chunks have in the corpus now.
+
+    Raises CorpusError where it holds none of them: it is another corpus, or was indexed anew, and
+    questions that were paid for are not refused for that.
+    """
+    table = ctx.corpus_table(plan.corpus)
+    keys = by_tenant((one.tenant, [chunk.key for chunk in one.ask.chunks]) for one in batch)
+    texts = {
+        tenant: contents(ctx.corpus(), table, wanted, tenant=tenant)
+        for tenant, wanted in keys.items()
+    }
+    if not any(texts.values()):
+        raise CorpusError(
+            f"{table} holds none of the chunks that the questions were written from, as"
+            f" {batch[0].ask.chunks[0].key}: is CORPUS_URL (or DATABASE_URL) of the workers right?"
+            f" Then: recallwatch golden generations resume {batch[0].generation_id}; where chunks"
+            " have other keys by now, generate anew"
+        )
+    return texts
+
+
+def _not_needed(candidate: CandidateRow) -> Finding | None:
+    """Refuse a question that was to need several chunks, and needs fewer by the model's word."""
+    keys = {chunk.key for chunk in candidate.ask.chunks}
+    unneeded = sorted(keys - candidate.expected.keys())
+    if candidate.kind is Kind.UNANSWERABLE or not unneeded:
+        return None
+    return Finding(
+        Rejection.CHUNK_NOT_NEEDED,
+        f"it was to need {len(keys)} chunks, and does not need {', '.join(unneeded)}",
+    )
 
 
 def _changed_source(candidate: CandidateRow, texts: Mapping[str, str]) -> Finding | None:
@@ -93,6 +130,22 @@ def _changed_source(candidate: CandidateRow, texts: Mapping[str, str]) -> Findin
             what = "has another text" if chunk.key in texts else "is not in the corpus any more"
             return Finding(Rejection.SOURCE_CHANGED, f"{chunk.key} {what}")
     return None
+
+
+def _with_categories(ctx: Context, decisions: Sequence[Decision]) -> list[Decision]:
+    """Note in the facts of a question that is of another category which one was asked for."""
+    if not decisions:
+        return []
+    numbers = {each.candidate.number for each in decisions}
+    with ctx.database.begin() as session:
+        given = categories(session, decisions[0].candidate.generation_id, numbers)
+    noted = []
+    for each in decisions:
+        one = each.candidate
+        wanted = instead_of(one.ask.categories, given[one.number])[one.ordinal - 1]
+        facts = {"instead_of": wanted} if wanted else {}
+        noted.append(replace(each, facts={**each.facts, **facts}))
+    return noted
 
 
 def _facts(wording: Wording) -> dict[str, Any]:
@@ -109,14 +162,15 @@ class _Compared:
         self,
         ctx: Context,
         generation: Generation,
+        plan: GenerationPlan,
         candidates: Sequence[CandidateRow],
-        settings: GenerationSettings,
     ) -> None:
         self._ctx = ctx
         self._generation = generation
+        self._plan = plan
         self._candidates = candidates
         self._asked = [Asked(each.text, each.tenant) for each in candidates]
-        self._near = settings.near_duplicate
+        self._near = plan.generation.near_duplicate
         self._budget = GenerationBudget(ctx, generation.id)
         self._notes: list[str] = []
 
@@ -146,14 +200,15 @@ class _Compared:
         if not texts:
             return None
         try:
-            dimensions = self._ctx.corpus_table().dimensions
-            embedder = self._ctx.embedder(dimensions=dimensions)
+            dimensions = self._ctx.corpus_table(self._plan.corpus).dimensions
+            embedder = self._ctx.embedder(self._plan.embedding, dimensions)
             return embedder.embed(texts, budget=self._budget)[0]
         except TransientError:
             raise
         except RecallwatchError as error:
             log.warning("not_embedded", reason=str(error))
-            self._notes.append(f"near-duplicates were looked for by their words alone: {error}")
+            reason = clean(str(error))
+            self._notes.append(f"near-duplicates were looked for by their words alone: {reason}")
             return None
 
     def _compare_with_set(self, twins: Twins, *, embedded: bool) -> None:
@@ -178,6 +233,7 @@ class _Compared:
         looks = look_around(
             self._ctx,
             self._generation,
+            self._plan,
             [self._candidates[row] for row in rows],
             [wordings[row] for row in rows],
             _part(vectors, rows),

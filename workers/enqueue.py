@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from db import golden, reindexing, runs, shards, stale_keys
+from db import golden, reindexing, runs, shards
 from db.models import Batch, GoldenVersion, Run
 from db.session import Session, allow_idling
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
@@ -127,7 +127,6 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         estimated = _estimate(ctx, session, table, version, plans)
         check_estimate(estimated, wanted.max_cost)
         planned = _plan_batch(ctx.settings, session, version, plans, wanted)
-        stale_keys.put(session, planned.batch.id, keys.stale)
         if not planned.joined:
             plan_exact(ctx, session, table, version.id, planned.runs)
         if within is not None:

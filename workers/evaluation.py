@@ -7,13 +7,13 @@ wrong with it, its run lives: see `db.exact.give_up`.
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 
-from db import exact, golden, results, run_states, runs, shards, stale_keys
+from db import exact, golden, results, run_states, runs, shards
 from db.exact import Served
 from db.models import GoldenItem, Run
 from db.session import Session
@@ -34,15 +34,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claimed shard, and what is needed to evaluate it: `served` if it is an exact one.
-
-    `stale`: position -> keys that are not scored, see `db.stale_keys`.
-    """
+    """A claimed shard, and what is needed to evaluate it: `served` if it is an exact one."""
 
     claim: Claim
     run: Run
     items: Sequence[GoldenItem] = ()
-    stale: Mapping[int, frozenset[str]] = field(default_factory=dict)
     served: Sequence[Served] = ()
 
 
@@ -110,8 +106,7 @@ def _load(session: Session, claim: Claim) -> Work:
     if claim.kind is ShardKind.EXACT:
         return Work(claim, found.run, served=exact.served(session, found.version.id, claim))
     items = golden.items(session, found.version.id, claim.first, claim.last)
-    stale = stale_keys.of(session, found.batch.id, claim.first, claim.last)
-    return Work(claim, found.run, items, stale)
+    return Work(claim, found.run, items)
 
 
 def _is_exact(work: Work) -> bool:
@@ -119,7 +114,7 @@ def _is_exact(work: Work) -> bool:
 
 
 def _served(ctx: Context, work: Work) -> Leads:
-    rows, stats = measure(ctx, work.run, work.items, work.stale)
+    rows, stats = measure(ctx, work.run, work.items)
     with ctx.database.begin() as session:
         last = results.store(session, work.claim, rows, stats=stats)
         waiting = shards.ring_exact(session, work.run.id) if last is False else []

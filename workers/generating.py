@@ -1,58 +1,33 @@
-"""Start a generation: draw chunks, shape requests, estimate, store, ring."""
+"""Start a generation: draw, estimate, store, ring; and take one up again."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
-from db import generation_requests, generations
+from db import generation_requests, generation_resuming, generations
+from db.generation_resuming import Resumed
 from db.generations import NewGeneration
-from pipeline.corpus.sampling import Sampler
+from db.locks import lock_set
+from db.models import Generation
 from pipeline.corpus.statistics import fingerprint
 from pipeline.embedding.pricing import dollars
-from pipeline.errors import CorpusError, UsageError
-from pipeline.generation import sampling
-from pipeline.generation.base import Ask, GenerationStatus
+from pipeline.errors import UsageError
+from pipeline.generation.base import Ask, GenerationStatus, SourceChunk
 from pipeline.generation.estimate import Estimate, estimate
 from pipeline.generation.plan import GenerationPlan
-from pipeline.generation.pricing import price_of
+from pipeline.generation.pricing import priced, without_date
 from pipeline.generation.prompts import VERSION
-from pipeline.generation.sampling import DrawnChunk
-from pipeline.generation.settings import GenerationSettings
-from pipeline.types import Kind
+from pipeline.settings import Settings
 from workers import doorbell
 from workers.context import Context
+from workers.drawing import Wanted, draw, shortfalls
+from workers.enqueue import run_settings
 from workers.generation_sweeping import sweep_generations
+from workers.spending import check_amount
 
 MESSAGE_BATCHES_TAKE = timedelta(hours=26)
 """What a generation's deadline is put off by: the provider gives itself 24 hours for a batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be generated; the options of `recallwatch golden generate`."""
-
-    set_name: str
-    generation: GenerationSettings
-    sample: int
-    per_chunk: int
-    multi_chunk: int
-    unanswerable: int
-    categories: Mapping[str, int]
-    seed: int
-    tenant: str | None = None
-    forbid_terms: bool = False
-    activate: bool = False
-    message_batches: bool = False
-    again: bool = False
-    requested_by: str | None = None
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks are drawn."""
-        return self.sample + self.multi_chunk + self.unanswerable
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +44,13 @@ class Prepared:
 def prepare(ctx: Context, wanted: Wanted) -> Prepared:
     """Draw the chunks and estimate what asking costs.
 
-    Chunks that the set's generations asked for before are not drawn, unless `again`. Raises
-    UsageError where the estimate is above the cap or a cap has no price, CorpusError where the
-    corpus has no eligible chunk.
+    Chunks that the set's generations asked for before are not drawn, nor those that say the same,
+    unless `again`. Raises UsageError where the estimate is above the cap or a cap has no price,
+    CorpusError where the corpus has no eligible chunk.
     """
     settings = wanted.generation
-    price = price_of(settings, message_batches=wanted.message_batches)
+    price = priced(settings, message_batches=wanted.message_batches)
+    check_amount(settings.max_cost)
     if price is None and settings.max_cost is not None:
         raise UsageError(
             f"a cost cap of {dollars(settings.max_cost)} needs a price: what {settings.model} costs"
@@ -85,13 +61,13 @@ def prepare(ctx: Context, wanted: Wanted) -> Prepared:
     if wanted.tenant is not None and not table.has("tenant"):
         raise UsageError("--tenant needs [corpus] tenant, the column that says whose a chunk is")
     with ctx.database.begin() as session:
-        asked = set() if wanted.again else generation_requests.asked_keys(session, wanted.set_name)
-    sampler = Sampler(ctx.corpus(), table, min_characters=settings.min_characters)
-    asks, warnings = _asks(sampler, wanted, asked)
+        asked = [] if wanted.again else generation_requests.asked_chunks(session, wanted.set_name)
+    asks = draw(ctx, table, wanted, asked)
     estimated = estimate(asks, price)
     _check_cap(estimated, settings.max_cost)
     corpus = fingerprint(ctx.corpus(), table).to_json()
-    return Prepared(wanted, asks, estimated, corpus, [*_warnings(settings, estimated), *warnings])
+    warnings = [*_warnings(wanted, estimated), *shortfalls(wanted, asks, again=bool(asked))]
+    return Prepared(wanted, asks, estimated, corpus, warnings)
 
 
 def _check_cap(estimated: Estimate, max_cost: float | None) -> None:
@@ -102,8 +78,9 @@ def _check_cap(estimated: Estimate, max_cost: float | None) -> None:
         )
 
 
-def _warnings(settings: GenerationSettings, estimated: Estimate) -> Iterator[str]:
-    if settings.production_model == settings.model:
+def _warnings(wanted: Wanted, estimated: Estimate) -> Iterator[str]:
+    settings = wanted.generation
+    if without_date(settings.production_model or "") == without_date(settings.model):
         yield (
             f"{settings.model} also answers your users ([generation] production_model): it asks"
             " what it finds easy to answer; let another model write the questions"
@@ -114,113 +91,57 @@ def _warnings(settings: GenerationSettings, estimated: Estimate) -> Iterator[str
             f"at most {dollars(most)} are possible: should the cap of {dollars(cap)} be reached,"
             " the rest is not asked"
         )
-
-
-def _asks(sampler: Sampler, wanted: Wanted, asked: AbstractSet[str]) -> tuple[list[Ask], list[str]]:
-    drawn = sampling.distinct(
-        sampler.draw(seed=wanted.seed, tenant=wanted.tenant), wanted.chunks,
-        near_duplicate=wanted.generation.near_duplicate, skipped=asked,
-    )  # fmt: skip
-    if not drawn:
-        raise CorpusError(_nothing_drawn(wanted, asked))
-    shaper = _Shaper(sampler, wanted, drawn)
-    asks = list(shaper.asks())
-    warnings = list(_shortfalls(wanted, len(drawn), len(asks)))
-    return asks, warnings
-
-
-def _nothing_drawn(wanted: Wanted, asked: AbstractSet[str]) -> str:
-    whose = "" if wanted.tenant is None else f" of tenant {wanted.tenant!r}"
-    if asked:
-        return (
-            f"no chunk{whose} is left that {wanted.set_name!r} was not generated from before; to"
-            " ask for these once more: --again"
-        )
-    return (
-        f"no chunk{whose} has {wanted.generation.min_characters} characters or more: lower"
-        " --min-characters, or look at: recallwatch corpus show"
-    )
-
-
-def _shortfalls(wanted: Wanted, drawn: int, asks: int) -> Iterator[str]:
-    if drawn < wanted.chunks:
-        yield (
-            f"{drawn} chunks instead of {wanted.chunks}: the corpus has no more of"
-            f" {wanted.generation.min_characters} characters that each say something new"
-        )
-    elif asks < wanted.chunks:
-        yield f"{wanted.chunks - asks} chunks have neither a neighbour nor a similar chunk"
-
-
-class _Shaper:
-    """Makes requests of the chunks in the order in which they were drawn."""
-
-    def __init__(self, sampler: Sampler, wanted: Wanted, drawn: Sequence[DrawnChunk]) -> None:
-        self._sampler = sampler
-        self._wanted = wanted
-        self._drawn = drawn
-        self._categories = sampling.categories(wanted.categories, wanted.seed)
-        self._frequencies = sampling.document_frequencies(each.chunk for each in drawn)
-
-    def asks(self) -> Iterator[Ask]:
-        """Yield those of one chunk, of several, and for what no chunk answers."""
-        chunks = iter(self._drawn)
-        for drawn in islice(chunks, self._wanted.sample):
-            yield self._ask([drawn], self._wanted.per_chunk)
-        for number, drawn in enumerate(islice(chunks, self._wanted.multi_chunk)):
-            other = self._companion(drawn, number)
-            if other is not None:
-                yield self._ask([drawn, other], 1)
-        for drawn in islice(chunks, self._wanted.unanswerable):
-            yield self._ask([drawn], 1, Kind.UNANSWERABLE)
-
-    def _companion(self, drawn: DrawnChunk, number: int) -> DrawnChunk | None:
-        """Return a neighbouring chunk and a similar one in turn, or the one that there is."""
-        near = self._wanted.generation.near_duplicate
-        neighbour = self._sampler.neighbour(drawn)
-        similar = self._sampler.similar(drawn, below=near)
-        return (similar or neighbour) if number % 2 else (neighbour or similar)
-
-    def _ask(
-        self, drawn: Sequence[DrawnChunk], questions: int, kind: Kind = Kind.ANSWERABLE
-    ) -> Ask:
-        chunks = [each.chunk for each in drawn]
-        return sampling.ask_for(
-            chunks, list(islice(self._categories, questions)), kind=kind,
-            forbidden=self._forbidden(drawn) if self._wanted.forbid_terms else (),
-        )  # fmt: skip
-
-    def _forbidden(self, drawn: Iterable[DrawnChunk]) -> list[str]:
-        terms = (
-            term
-            for each in drawn
-            for term in sampling.distinctive_terms(each.chunk, self._frequencies)
-        )
-        return list(dict.fromkeys(terms))
+        if wanted.message_batches:
+            yield (
+                "the cap leaves room for a part of the requests at a time: message batches go one"
+                " after the other, each of up to a day, and what is not sent by the deadline fails"
+            )
 
 
 def start(ctx: Context, prepared: Prepared) -> int:
-    """Store a generation and its requests, ring for them, and return its id."""
+    """Store a generation and its requests, ring for them, and return its id.
+
+    Raises UsageError where another one took chunks of it since it was prepared, unless `again`.
+    """
     wanted = prepared.wanted
     new = NewGeneration(
         set_name=wanted.set_name,
-        settings=_plan(wanted).to_json(),
+        settings=_plan(ctx.settings, wanted).to_json(),
         corpus_fingerprint=prepared.corpus,
         asks=prepared.asks,
         message_batches=wanted.message_batches,
         max_cost=wanted.generation.max_cost,
         requested_by=wanted.requested_by,
-        deadline=_deadline(ctx, message_batches=wanted.message_batches),
+        deadline=deadline(ctx, message_batches=wanted.message_batches),
     )
     with ctx.database.begin() as session:
+        if not wanted.again:
+            lock_set(session, wanted.set_name)
+            _refuse_asked(generation_requests.asked_chunks(session, wanted.set_name), prepared)
         generation_id = generations.create(session, new)
     ring(generation_id, len(prepared.asks), message_batches=wanted.message_batches)
     return generation_id
 
 
-def _plan(wanted: Wanted) -> GenerationPlan:
+def _refuse_asked(asked: Iterable[SourceChunk], prepared: Prepared) -> None:
+    taken = {each.key for each in asked}
+    lost = sum(any(chunk.key in taken for chunk in ask.chunks) for ask in prepared.asks)
+    if lost:
+        raise UsageError(
+            f"another generation of {prepared.wanted.set_name!r} was started meanwhile and asks for"
+            f" the chunks of {lost} of {len(prepared.asks)} requests: run the command again, which"
+            " draws others"
+        )
+
+
+def _plan(settings: Settings, wanted: Wanted) -> GenerationPlan:
     return GenerationPlan(
         generation=wanted.generation,
+        search={name: run_settings(settings, name) for name in settings.eval.strategies},
+        corpus=settings.corpus,
+        embedding=settings.embedding,
+        k=settings.eval.k,
+        look_depth=settings.eval.look_depth,
         prompt_version=VERSION,
         sample=wanted.sample,
         per_chunk=wanted.per_chunk,
@@ -229,6 +150,7 @@ def _plan(wanted: Wanted) -> GenerationPlan:
         categories=dict(wanted.categories),
         seed=wanted.seed,
         tenant=wanted.tenant,
+        again=wanted.again,
         forbid_terms=wanted.forbid_terms,
         activate=wanted.activate,
     )
@@ -242,20 +164,37 @@ def ring(generation_id: int, requests: int, *, message_batches: bool) -> None:
         doorbell.ask((generation_id, number) for number in range(1, requests + 1))
 
 
-def resume(ctx: Context, generation_id: int, *, ask_again: bool, max_cost: float | None) -> None:
-    """Take up what a generation left undone, and ring for it; see `generations.resume`."""
+def resume(ctx: Context, generation_id: int, *, ask_again: bool, max_cost: float | None) -> Resumed:
+    """Take up what a generation left undone, and ring for it; see `generation_resuming.resume`.
+
+    Raises UsageError where a cap has no price, too.
+    """
     with ctx.database.begin() as session:
         found = generations.get(session, generation_id)
-        status = generations.resume(
+        _check_price(found, max_cost)
+        resumed = generation_resuming.resume(
             session, generation_id, ask_again=ask_again, max_cost=max_cost,
-            deadline=_deadline(ctx, message_batches=found.message_batches),
+            deadline=deadline(ctx, message_batches=found.message_batches),
         )  # fmt: skip
-    if status is GenerationStatus.SCREENING:
+    if resumed.status is GenerationStatus.SCREENING:
         doorbell.screen([generation_id])
     else:
         sweep_generations(ctx, quiet=0, poll_every=0)
+    return resumed
 
 
-def _deadline(ctx: Context, *, message_batches: bool) -> timedelta:
-    deadline = timedelta(seconds=ctx.settings.queue.deadline)
-    return deadline + MESSAGE_BATCHES_TAKE if message_batches else deadline
+def _check_price(found: Generation, max_cost: float | None) -> None:
+    check_amount(max_cost)
+    cap = found.max_cost if max_cost is None else max_cost
+    settings = GenerationPlan.from_json(found.settings).generation
+    if cap is not None and priced(settings) is None:
+        raise UsageError(
+            f"a cost cap of {dollars(cap)} needs a price: generation {found.id} was started without"
+            f" one for {settings.model}, and keeps the settings that it was started with"
+        )
+
+
+def deadline(ctx: Context, *, message_batches: bool) -> timedelta:
+    """Return how long a generation may take."""
+    longest = timedelta(seconds=ctx.settings.queue.deadline)
+    return longest + MESSAGE_BATCHES_TAKE if message_batches else longest

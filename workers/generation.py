@@ -8,7 +8,14 @@ import structlog
 from db import generation_requests, generations, message_batches
 from db.generation_requests import Claim
 from pipeline.errors import RecallwatchError
-from pipeline.generation.base import MOST_ASKS, Answer
+from pipeline.generation.base import (
+    MOST_ASKS,
+    Answer,
+    BatchGoneError,
+    BatchResult,
+    NotBilled,
+    UnknownOutcomeError,
+)
 from pipeline.generation.build import build_batch_generator, build_generator
 from workers import context
 from workers.app import app
@@ -76,15 +83,18 @@ def submit(ctx: Context, generation_id: int) -> None:
             return
         asks = {claim.name: claim.ask for claim in granted}
         message_batch = asking.send(granted, partial(generator.submit, asks))
-        if message_batch is not None:
-            asking.persist(message_batches.note, granted, message_batch)
+        if message_batch is not None and not asking.persist(
+            partial(_note, ctx, granted, message_batch)
+        ):
+            # Whoever cancelled the generation could not know of this batch.
+            _cancel_batches(asking, [message_batch])
 
 
 def poll(ctx: Context, generation_id: int, number: int) -> None:
     """Store the answers of a request's message batch when it is done; before that, change nothing.
 
     One that cannot be looked at is looked at again until the generation's deadline, for a key may
-    be put right; then its requests are unknown.
+    be put right; then its requests are unknown. They are at once where the batch is gone.
     """
     with structlog.contextvars.bound_contextvars(generation=generation_id):
         asking = _asking(ctx, generation_id)
@@ -96,6 +106,8 @@ def poll(ctx: Context, generation_id: int, number: int) -> None:
         try:
             asks = {claim.name: claim.ask for claim in claims}
             answers = asking.build(build_batch_generator).poll(message_batch, asks)
+        except BatchGoneError as error:
+            asking.give_up(claims, str(error), batch_gone=True)
         except RecallwatchError as error:
             log.warning("message_batch_not_read", batch=message_batch, reason=str(error))
             _complain(asking, message_batch, claims, str(error))
@@ -123,15 +135,20 @@ def _complain(
         asking.give_up(claims, f"message batch {message_batch}: {why}")
 
 
-def _store_all(
-    asking: Asking, claims: Sequence[Claim], answers: Mapping[str, Answer | str]
-) -> None:
+def _note(ctx: Context, claims: Sequence[Claim], message_batch: str) -> bool:
+    with ctx.database.begin() as session:
+        return message_batches.note(session, claims, message_batch)
+
+
+def _store_all(asking: Asking, claims: Sequence[Claim], answers: Mapping[str, BatchResult]) -> None:
     for claim in claims:
-        answer = answers.get(claim.name, "the message batch ended without an answer to it")
-        if isinstance(answer, Answer):
-            asking.store(claim, answer)
-        else:
-            asking.fail([claim], answer)
+        match answers[claim.name]:
+            case Answer() as answer:
+                asking.store(claim, answer)
+            case NotBilled(reason):
+                asking.fail([claim], reason)
+            case UnknownOutcomeError() as error:
+                asking.give_up([claim], str(error))
 
 
 def cancel(ctx: Context, generation_id: int) -> list[str]:
@@ -142,14 +159,17 @@ def cancel(ctx: Context, generation_id: int) -> list[str]:
     """
     with ctx.database.begin() as session:
         batches = generations.cancel(session, generation_id)
-    if not batches:
-        return []
-    asking = _asking(ctx, generation_id)
+    return _cancel_batches(_asking(ctx, generation_id), batches)
+
+
+def _cancel_batches(asking: Asking, batches: Sequence[str]) -> list[str]:
+    """Have message batches end soon; return what went wrong."""
     faults = []
     for message_batch in batches:
         try:
             asking.build(build_batch_generator).cancel(message_batch)
         except RecallwatchError as error:
+            log.warning("message_batch_not_cancelled", batch=message_batch, reason=str(error))
             faults.append(f"message batch {message_batch} goes on, and is paid for: {error}")
     return faults
 

@@ -1,6 +1,6 @@
 """Look the expected keys of a version up before it is evaluated: are they there, and the same."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -8,7 +8,6 @@ from db import evidence, golden
 from db.evidence import ExpectedKey, JudgedKey
 from db.models import GoldenVersion
 from db.session import Session
-from db.stale_keys import Stale
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError
@@ -20,6 +19,15 @@ KEYS_PER_LOOK = 20_000
 """Expected keys looked up in the corpus at a time."""
 
 SEE = "see: recallwatch golden check"
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A key of the question at a position, and where its text is now."""
+
+    position: int
+    key: str
+    state: KeyState
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +46,6 @@ class Liveness:
     outdated: int = 0
     ineligible: int = 0
     answerable: int = 0
-
-    @property
-    def stale_keys(self) -> Mapping[int, frozenset[str]]:
-        """The stale keys by their question's position."""
-        by_position: dict[int, set[str]] = {}
-        for each in self.stale:
-            by_position.setdefault(each.position, set()).add(each.key)
-        return {position: frozenset(keys) for position, keys in by_position.items()}
 
     @property
     def warnings(self) -> list[str]:
@@ -93,12 +93,13 @@ def check_liveness(
     """Look every expected key of a version up in the corpus; at chunk level, its text too.
 
     Raises CorpusError when none is there: it is the wrong corpus, or the wrong set. Raises it, too,
-    when a larger share of the answerable questions than `most_ineligible` has no usable key.
+    when a larger share of the answerable questions than `most_ineligible` has no usable key. This
+    is to refuse and to warn; what is scored is decided with each shard: `workers.evidence.usable`.
     """
     if level is Level.DOCUMENT:
         seen = _documents(ctx, session, table, version.id)
     else:
-        seen = _chunks(ctx, session, table, version.id)
+        seen = _chunks(ctx, session, table, version)
     if seen.expected and seen.expected == len(seen.gone):
         offer = level is Level.CHUNK and bool(
             live_keys(ctx.corpus(), table, seen.gone, Level.DOCUMENT)
@@ -123,16 +124,16 @@ def check_liveness(
     return found
 
 
-def _chunks(ctx: Context, session: Session, table: CorpusTable, version_id: int) -> _Seen:
+def _chunks(ctx: Context, session: Session, table: CorpusTable, version: GoldenVersion) -> _Seen:
     seen, changed, last = _Seen(), [], None
-    judged = evidence.judged_keys(session, version_id)
+    judged = evidence.judged_keys(session, version.id)
     while batch := list(islice(judged, KEYS_PER_LOOK)):
         gone, others = differing(ctx, table, batch)
         seen.gone |= gone
         changed += others
         seen.expected += len({each.key for each in batch} - {last})
         last = batch[-1].key
-    seen.stale = stale(ctx, session, table, changed)
+    seen.stale = stale(ctx, session, table, changed, renew_in=version.set_name)
     return seen
 
 

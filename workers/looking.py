@@ -49,12 +49,12 @@ class Looker:
         table, conn = self._ctx.corpus_table(), self._ctx.corpus()
         least = self._ctx.settings.generation.near_duplicate
         relevant = [key for key, grade in question.expected.items() if grade >= 1]
-        near = near_duplicates(conn, table, relevant, least=least)
+        near = near_duplicates(conn, table, relevant, least=least, tenant=question.tenant)
         served = self._served(question)
         keys = [*question.expected, *others, *(each.key for each in near)]
         for found in served.values():
             keys += [] if isinstance(found, Failure) else found
-        return Look(contents(conn, table, keys), near, served)
+        return Look(contents(conn, table, keys, tenant=question.tenant), near, served)
 
     def _served(self, question: Question) -> dict[str, Sequence[str] | Failure]:
         """Return what each strategy serves, asked once as long as nothing else is asked."""

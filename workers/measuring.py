@@ -3,8 +3,7 @@
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,33 +20,28 @@ from pipeline.scoring import Judged, Measure, Scores, score
 from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, FloatMatrix, Kind, Level, Outcome, QueryBatch, Ranking
 from workers.context import Context
+from workers.evidence import usable
 from workers.spending import BatchBudget
 
 Stats = dict[str, float]
 
 
-def measure(
-    ctx: Context,
-    run: Run,
-    items: Sequence[GoldenItem],
-    stale: Mapping[int, frozenset[str]] = MappingProxyType({}),
-) -> tuple[list[ResultRow], Stats]:
+def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
     """Embed, retrieve and score a shard's questions.
 
-    `stale`: position -> expected keys that count as gone, for they stand for another text than was
-    judged. Returns one row a question, in order, and seconds and counts by name. Raises
+    Expected keys that are not in the corpus, or stand for another text than was judged, are left
+    out. Returns one row a question, in order, and seconds and counts by name. Raises
     TransientError, PermanentError or CorpusError for the shard as a whole; what concerns a single
     question becomes that question's failure.
     """
     stats: Stats = {"questions": len(items)}
-    judged = [
-        Judged(item.expected, Kind(item.kind), stale.get(item.position, ())) for item in items
-    ]
+    judged = [Judged(item.expected, Kind(item.kind)) for item in items]
     shard = ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, stats))
     with _timed(stats, "retrieve_seconds"):
         found = shard.ask(range(len(items)), run.k)
     with _timed(stats, "liveness_seconds"):
-        live = _live(ctx, run, items)
+        live, stale = _usable(ctx, run, items)
+    shard = shard.without(stale)
     with _timed(stats, "score_seconds"):
         scores = shard.score(range(len(items)), found, live)
     with _timed(stats, "look_seconds"):
@@ -88,6 +82,14 @@ class ShardQuestions:
     judged: Sequence[Judged]
     vectors: FloatMatrix | None
     failures: Mapping[int, Failure]
+
+    def without(self, stale: Mapping[int, Container[str]]) -> "ShardQuestions":
+        """Return them with keys, by position, that count as gone."""
+        judged = [
+            replace(each, stale=stale.get(item.position, ()))
+            for item, each in zip(self.items, self.judged, strict=True)
+        ]
+        return replace(self, judged=judged)
 
     def ask(
         self, numbers: Sequence[int], k: int, retriever: Retriever | None = None
@@ -141,11 +143,19 @@ def _look_deeper(
     return dict(zip(missed, deeper.first_ranks, strict=True))
 
 
-def _live(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> set[str]:
-    """Return which of the shard's expected keys the corpus holds now, at the run's level."""
+def _usable(
+    ctx: Context, run: Run, items: Sequence[GoldenItem]
+) -> tuple[set[str], Mapping[int, Container[str]]]:
+    """Return which expected keys the corpus holds now, at the run's level, and the stale ones.
+
+    Looked up with every shard, for the corpus may have been written since the batch began. By
+    documents nothing is known of the texts.
+    """
     table = ctx.corpus_table(CorpusSettings.model_validate(run.settings["corpus"]))
+    if Level(run.level) is Level.CHUNK:
+        return usable(ctx, table, items)
     keys = {key for item in items for key in item.expected}
-    return live_keys(ctx.corpus(), table, keys, Level(run.level))
+    return live_keys(ctx.corpus(), table, keys, Level.DOCUMENT), {}
 
 
 def _underfilled(

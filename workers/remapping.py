@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from db import edits, evidence
 from db.edits import Judged, State
 from db.evidence import StoredJudgment
+from db.locks import lock_set
 from db.session import Session, allow_idling
 from pipeline.corpus.evidence import chunk_texts, text_hash
 from pipeline.corpus.table import CorpusTable
@@ -14,7 +15,8 @@ from pipeline.golden.fingerprint import content_hash
 from pipeline.golden.rechunking import Found
 from pipeline.types import EditAction, KeyState
 from workers.context import Context
-from workers.evidence import KEYS_PER_CAPTURE, locate
+from workers.evidence import KEYS_PER_CAPTURE
+from workers.locating import locate
 
 REVIEWED = (KeyState.SPLIT, KeyState.CHANGED)
 """What is only written when a person asks for it: the new chunks are not all that was judged."""
@@ -38,20 +40,26 @@ class Checked:
         return self.found.state is KeyState.LIVE
 
     def moves(self, include: Collection[KeyState]) -> bool:
-        """Say whether a remap that includes these states writes new keys for the judgment."""
-        return self.found.safe or (self.found.state in include and bool(self.found.places))
+        """Say whether a remap that includes these states writes new keys for the judgment.
+
+        Never where nobody knows which of several documents is meant.
+        """
+        asked = self.found.state in include and bool(self.found.places)
+        return self.found.safe or (asked and not self.found.ambiguous)
 
 
 @dataclass(frozen=True, slots=True)
 class Remapped:
     """An edit (None: there was nothing to write), its questions, and those left as they were.
 
-    `twins` would have become the same as another question of the set.
+    `twins` would have become the same as another question of the set. Of `blocked` ones a text
+    stands under a key that the question expects for another text, which is not moved.
     """
 
     edit_id: int | None
     questions: Sequence[int]
     twins: Sequence[int]
+    blocked: Sequence[int]
 
 
 def check(ctx: Context, set_name: str) -> list[Checked]:
@@ -69,8 +77,8 @@ def check(ctx: Context, set_name: str) -> list[Checked]:
                 f"golden set {set_name!r} has no active or proposed question with expected keys;"
                 " see: recallwatch golden list --sets"
             )
-        found = locate(ctx, session, table, list(dict.fromkeys(j.judged for j in judgments)))
-    return [Checked(judgment, found[judgment.judged]) for judgment in judgments]
+        found = locate(ctx, session, table, judgments)
+    return [Checked(judgment, one) for judgment, one in zip(judgments, found, strict=True)]
 
 
 def remap(
@@ -93,21 +101,24 @@ def remap(
     table = ctx.corpus_table()
     with ctx.database.begin() as session:
         allow_idling(session, ctx.settings.queue.deadline)
+        lock_set(session, set_name)
         targets = {
             place.key for moved in moving.values() for e in moved for place in e.found.places
         }
         hashes = _keep_texts(ctx, session, table, sorted(targets))
         before = edits.states(session, list(moving))
-        after = {
-            question_id: replace(state, judgments=_moved(state, moving[question_id], hashes))
-            for question_id, state in before.items()
+        judgments = {each: _moved(state, moving[each], hashes) for each, state in before.items()}
+        changes = {
+            each: replace(before[each], judgments=found)
+            for each, found in judgments.items()
+            if found is not None and found != before[each].judgments
         }
-        changes = {each: state for each, state in after.items() if state != before[each]}
         twins = _twins(session, set_name, before, changes)
         written = {each: state for each, state in changes.items() if each not in twins}
         seen = {each: before[each] for each in written}
         edit_id = edits.apply(session, set_name, EditAction.REMAP, written, by=by, seen=seen)
-    return Remapped(edit_id, sorted(written), sorted(twins))
+    blocked = [each for each, found in judgments.items() if found is None]
+    return Remapped(edit_id, sorted(written), sorted(twins), sorted(blocked))
 
 
 def _keep_texts(
@@ -117,22 +128,28 @@ def _keep_texts(
     hashes: dict[str, str] = {}
     for start in range(0, len(keys), KEYS_PER_CAPTURE):
         found = chunk_texts(ctx.corpus(), table, keys[start : start + KEYS_PER_CAPTURE])
-        texts = {text_hash(texts[0]): texts[0] for texts in found.values()}
-        evidence.add(session, texts)
-        hashes |= {key: text_hash(texts[0]) for key, texts in found.items()}
+        # Of several rows of a key always the same one, in whatever order they come.
+        texts = {key: min(several) for key, several in found.items()}
+        hashes |= {key: text_hash(one) for key, one in texts.items()}
+        evidence.add(session, {hashes[key]: one for key, one in texts.items()})
     return hashes
 
 
 def _moved(
     state: State, moved: Sequence[Checked], hashes: Mapping[str, str]
-) -> Mapping[str, Judged]:
-    """Return a question's judgments with new keys; where two meet, the higher grade stays."""
+) -> Mapping[str, Judged] | None:
+    """Return a question's judgments with new keys; where two meet, the higher grade stays.
+
+    None: a key would become that of a judgment that stays and was made on another text.
+    """
     by_key = {each.key: each for each in moved}
     found: dict[str, Judged] = {}
     for key, judged in state.judgments.items():
         for new_key, new in _successors(key, judged, by_key.get(key), hashes):
-            if new_key not in found or new.grade > found[new_key].grade:
-                found[new_key] = new
+            met = found.get(new_key, new)
+            if met.evidence_hash != new.evidence_hash:
+                return None
+            found[new_key] = max(met, new, key=lambda each: each.grade)
     return found
 
 

@@ -90,10 +90,11 @@ def import_decisions(
         counts[row.decision.value if row.decision else "open"] += 1
         if after is not None:
             changes[row.id] = after
-    texts = _texts_of_new_keys(ctx, table, rows, stored, changes)
+    texts = _judged_texts(ctx, table, rows, stored, changes)
     table.raise_faults()
+    reviews.keep(session, set_name, {one for each in texts.values() for one in each.values()})
     changes = {
-        question_id: reviews.with_evidence(session, after, texts.get(question_id, {}))
+        question_id: reviews.with_evidence(after, texts[question_id])
         for question_id, after in changes.items()
     }
     seen = {question_id: stored[question_id] for question_id in changes}
@@ -166,28 +167,32 @@ def _changed(stored: State, changes: Mapping[str, Any], by: str | None) -> State
     return reviews.with_keys(after, changes["expected"], by=by)
 
 
-def _texts_of_new_keys(
+def _judged_texts(
     ctx: Context,
     table: _Table,
     rows: Sequence[Decided],
     stored: Mapping[int, State],
     changes: Mapping[int, State],
 ) -> dict[int, dict[str, str]]:
-    """Return, by question, the texts of the keys that it did not expect before.
+    """Return, by question, the texts of the keys that are new to it or have another grade.
 
-    One that is not in the corpus is a fault of its row.
+    A new one that is not in the corpus is a fault of its row.
     """
-    new = {
-        question_id: [key for key in after.judgments if key not in stored[question_id].judgments]
+    judged = {
+        question_id: [
+            key
+            for key, one in after.judgments.items()
+            if one != stored[question_id].judgments.get(key)
+        ]
         for question_id, after in changes.items()
     }
-    wanted = {key for keys in new.values() for key in keys}
+    wanted = {key for keys in judged.values() for key in keys}
     texts = contents(ctx.corpus(), ctx.corpus_table(), wanted) if wanted else {}
     for row in rows:
-        for key in new.get(row.id, ()):
-            if key not in texts:
+        for key in judged.get(row.id, ()):
+            if key not in texts and key not in stored[row.id].judgments:
                 table.fault(row, f"no chunk {key} is in the corpus")
     return {
         question_id: {key: texts[key] for key in keys if key in texts}
-        for question_id, keys in new.items()
+        for question_id, keys in judged.items()
     }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from db import edits, reviews
-from db.reviews import Item
+from db.reviews import Item, LastEdit
 from db.session import Database
 from pipeline.errors import InputError
 from pipeline.golden.judgments import checked_key
@@ -34,6 +34,7 @@ class Review:
         self._ids = list(ids)
         self._by = by
         self._place = 0
+        self._edits: set[int] = set()
         self._statuses = self._read_statuses()
 
     @property
@@ -86,13 +87,25 @@ class Review:
         expected = _grades(item)
         if key in expected:
             del expected[key]
+            self._expect(item, expected, {})
         else:
-            expected[key] = 1
-        self._expect(item, expected, contents)
+            self.grade(item, key, 1, contents)
 
     def grade(self, item: Item, key: str, grade: int, contents: Mapping[str, str]) -> None:
-        """Give a key a grade: 1 and more is relevant, 0 and less judged not to be."""
-        self._expect(item, _grades(item) | {key: grade}, contents)
+        """Give a key a grade: 1 and more is relevant, 0 and less judged not to be.
+
+        It is given to what the key's chunk says in `contents`; only a known key may be gone.
+        """
+        if checked_key(key) not in contents and key not in item.state.judgments:
+            raise InputError(f"no chunk {key} is in the corpus")
+        judged = {key: contents[key]} if key in contents else {}
+        self._expect(item, _grades(item) | {key: grade}, judged)
+
+    def earlier(self) -> str | None:
+        """Return what an undo would take back, if it was not decided in this review."""
+        with self._database.begin() as session:
+            last = reviews.last_edit(session, self._set_name, self._by)
+        return None if last is None or last.id in self._edits else _said(last)
 
     def undo(self) -> str:
         """Take back what this person did last in reviews of the set, and show that question.
@@ -110,27 +123,26 @@ class Review:
             self._ids.insert(self._place, last.question_id)
         self._place = self._ids.index(last.question_id)
         self.done["undone"] += 1
-        return f"undone: {last.action} of question {last.question_id}"
+        return f"undone: {_said(last)}"
 
-    def _expect(self, item: Item, expected: dict[str, int], contents: Mapping[str, str]) -> None:
-        new = [key for key in expected if key not in item.state.judgments]
-        for key in new:
-            if checked_key(key) not in contents:
-                raise InputError(f"no chunk {key} is in the corpus")
-        self._decide(item, EditAction.CHANGE, reviews.with_keys(item.state, expected, by=self._by),
-                     {key: contents[key] for key in new})  # fmt: skip
+    def _expect(self, item: Item, expected: dict[str, int], judged: Mapping[str, str]) -> None:
+        """Expect these keys; `judged` are the texts of those that were judged just now."""
+        after = reviews.with_keys(item.state, expected, by=self._by, again=judged)
+        self._decide(item, EditAction.CHANGE, reviews.with_evidence(after, judged), judged)
 
     def _decide(
         self,
         item: Item,
         action: EditAction,
         after: edits.State,
-        evidence: Mapping[str, str] | None = None,
+        judged: Mapping[str, str] | None = None,
     ) -> None:
         with self._database.begin() as session:
-            reviews.decide(session, self._set_name, action, item,
-                           reviews.with_evidence(session, after, evidence or {}),
-                           by=self._by)  # fmt: skip
+            if judged:
+                reviews.keep(session, self._set_name, judged.values())
+            edit_id = reviews.decide(session, self._set_name, action, item, after, by=self._by)
+        if edit_id is not None:
+            self._edits.add(edit_id)
 
     def _next(self, what: str) -> None:
         self.done[what] += 1
@@ -143,6 +155,10 @@ class Review:
     def _read_statuses(self) -> dict[int, str]:
         with self._database.begin() as session:
             return reviews.statuses(session, self._ids)
+
+
+def _said(edit: LastEdit) -> str:
+    return f"{edit.action} of question {edit.question_id}"
 
 
 def _grades(item: Item) -> dict[str, int]:

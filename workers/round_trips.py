@@ -15,13 +15,15 @@ from db.candidates import CandidateRow
 from db.models import Generation
 from db.screening import KnownQuestion
 from pipeline.corpus.neighbours import Neighbour, contents, near_duplicates
+from pipeline.corpus.table import CorpusTable
 from pipeline.errors import RecallwatchError, TransientError
 from pipeline.generation.ambiguity import LOOKED_AT, Found, Terms, find_answer
 from pipeline.generation.filters import Finding, Wording
+from pipeline.generation.plan import GenerationPlan
 from pipeline.retrieval.build import needs_vectors
+from pipeline.safe_text import clean
 from pipeline.types import Failure, FloatMatrix, Kind, QueryBatch, Ranking
 from workers.context import Context
-from workers.enqueue import run_settings
 from workers.wordings import Spoken, terms_of
 
 Embed = Callable[[Sequence[str]], FloatMatrix | None]
@@ -36,6 +38,9 @@ LEAST_SAMPLED = 20
 
 ANY_COSINE = -1.0
 
+Owned = tuple[str | None, str]
+"""A tenant, and a key of its chunks: two tenants may share one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -49,6 +54,7 @@ class Look:
 def look_around(
     ctx: Context,
     generation: Generation,
+    plan: GenerationPlan,
     candidates: Sequence[CandidateRow],
     wordings: Sequence[Wording],
     vectors: FloatMatrix | None,
@@ -56,16 +62,18 @@ def look_around(
 ) -> list[Look]:
     """Look at what comes back for each candidate, and around the chunks that it was written from.
 
-    `vectors`: the candidates', shape (n, d), None where there are none; `embed` gets others'.
-    Raises TransientError where a server does not answer, CorpusError where the corpus cannot be
-    read; a strategy that cannot be asked is noted in the facts.
+    As the generation's plan has it, whatever the settings say by now. `vectors`: the candidates',
+    shape (n, d), None where there are none; `embed` gets others'. Raises TransientError where a
+    server does not answer, CorpusError where the corpus cannot be read; a strategy that cannot be
+    asked is noted in the facts.
     """
     if not candidates:
         return []
-    asker = _Asker(ctx, generation)
+    asker = _Asker(ctx, generation, plan)
     rankings = asker.ask_all(candidates, vectors)
-    neighbours = _neighbours(ctx, candidates)
-    terms = _terms(ctx, candidates, wordings, rankings, neighbours)
+    table = ctx.corpus_table(plan.corpus)
+    neighbours = _neighbours(ctx, table, candidates)
+    terms = _terms(ctx, table, candidates, wordings, rankings, neighbours)
     unanswerable = any(each.kind is Kind.UNANSWERABLE for each in candidates)
     usual = asker.usual_cosine(candidates, rankings, embed) if unanswerable else None
     looks = []
@@ -73,7 +81,7 @@ def look_around(
         answers = {name: found[row] for name, found in rankings.items()}
         found = Found(
             rankings={name: each.keys for name, each in _ranked(answers).items()},
-            neighbours={key: neighbours[key] for key in candidate.expected if key in neighbours},
+            neighbours=_of_sources(neighbours, candidate),
             terms=terms[row],
         )
         look = Look(found, _facts(candidate, answers, asker.depth))
@@ -84,26 +92,24 @@ def look_around(
 
 
 class _Asker:
-    """Asks the strategies that the set is evaluated with.
+    """Asks the strategies that the set was evaluated with when it was generated.
 
     `depth`: how many chunks each returns. `by_vector`: one of them whose scores are cosines.
     """
 
-    def __init__(self, ctx: Context, generation: Generation) -> None:
+    def __init__(self, ctx: Context, generation: Generation, plan: GenerationPlan) -> None:
         self._ctx = ctx
         self._generation = generation
-        settings = ctx.settings
-        self._names = settings.eval.strategies
-        self.depth = max(settings.eval.k, settings.eval.look_depth)
-        known = settings.strategies
-        cosines = (name for name in self._names if getattr(known.get(name), "kind", "") == "vector")
+        self._search = plan.search
+        self.depth = max(plan.k, plan.look_depth)
+        cosines = (name for name, run in plan.search.items() if run["strategy"]["kind"] == "vector")
         self.by_vector = next(cosines, None)
 
     def ask_all(
         self, questions: Sequence[Question], vectors: FloatMatrix | None
     ) -> dict[str, Answers]:
         """Return each strategy's answers, in the order of the questions."""
-        return {name: self.ask(name, questions, vectors) for name in self._names}
+        return {name: self.ask(name, questions, vectors) for name in self._search}
 
     def ask(
         self, strategy: str, questions: Sequence[Question], vectors: FloatMatrix | None
@@ -116,10 +122,10 @@ class _Asker:
             vectors=vectors,
         )
         try:
-            plan = run_settings(self._ctx.settings, strategy)
-            if vectors is None and needs_vectors(plan["strategy"]):
+            run = self._search[strategy]
+            if vectors is None and needs_vectors(run["strategy"]):
                 return [Failure("the questions could not be embedded")] * len(questions)
-            retriever = self._ctx.retriever(plan, dict(self._generation.corpus_fingerprint))
+            retriever = self._ctx.retriever(run, dict(self._generation.corpus_fingerprint))
             return retriever.retrieve(batch, self.depth)
         except TransientError:
             raise
@@ -152,41 +158,66 @@ class _Asker:
         return median(nearest) if len(nearest) >= LEAST_SAMPLED else None
 
 
-def _neighbours(ctx: Context, candidates: Iterable[CandidateRow]) -> dict[str, Ranking]:
+def _neighbours(
+    ctx: Context, table: CorpusTable, candidates: Iterable[CandidateRow]
+) -> dict[Owned, Ranking]:
     """Return source -> the chunks nearest to it, with their cosines; sources without any left out.
 
     Of one tenant, as the chunks that a question of it could be answered by.
     """
-    keys = {key for candidate in candidates for key in candidate.expected}
-    near: defaultdict[str, list[Neighbour]] = defaultdict(list)
-    for each in near_duplicates(ctx.corpus(), ctx.corpus_table(), keys, least=ANY_COSINE):
-        near[each.of].append(each)
+    keys = by_tenant((one.tenant, one.expected) for one in candidates)
+    near: defaultdict[Owned, list[Neighbour]] = defaultdict(list)
+    for tenant, wanted in keys.items():
+        for each in near_duplicates(ctx.corpus(), table, wanted, least=ANY_COSINE, tenant=tenant):
+            near[tenant, each.of].append(each)
     return {
-        key: Ranking([one.key for one in found], [one.similarity for one in found])
-        for key, found in near.items()
+        source: Ranking([one.key for one in found], [one.similarity for one in found])
+        for source, found in near.items()
     }
+
+
+def _of_sources(neighbours: Mapping[Owned, Ranking], candidate: CandidateRow) -> dict[str, Ranking]:
+    return {
+        key: neighbours[candidate.tenant, key]
+        for key in candidate.expected
+        if (candidate.tenant, key) in neighbours
+    }
+
+
+def by_tenant(keys: Iterable[tuple[str | None, Iterable[str]]]) -> dict[str | None, set[str]]:
+    """Return all the keys of each tenant."""
+    found: defaultdict[str | None, set[str]] = defaultdict(set)
+    for tenant, wanted in keys:
+        found[tenant].update(wanted)
+    return found
 
 
 def _terms(
     ctx: Context,
+    table: CorpusTable,
     candidates: Sequence[CandidateRow],
     wordings: Sequence[Wording],
     rankings: Mapping[str, Answers],
-    neighbours: Mapping[str, Ranking],
+    neighbours: Mapping[Owned, Ranking],
 ) -> list[Mapping[str, Terms]]:
     """Return, for each candidate, the content words of the chunks around it, in its language."""
     around: list[list[str]] = []
     for row, candidate in enumerate(candidates):
         keys = [*candidate.expected]
-        for key in candidate.expected:
-            keys += neighbours[key].keys if key in neighbours else ()
+        for near in _of_sources(neighbours, candidate).values():
+            keys += near.keys
         for found in _ranked({name: each[row] for name, each in rankings.items()}).values():
             keys += found.keys[:LOOKED_AT]
         around.append(keys)
-    texts = contents(ctx.corpus(), ctx.corpus_table(), {key for keys in around for key in keys})
+    tenants = [candidate.tenant for candidate in candidates]
+    texts = {
+        (tenant, key): text
+        for tenant, wanted in by_tenant(zip(tenants, around, strict=True)).items()
+        for key, text in contents(ctx.corpus(), table, wanted, tenant=tenant).items()
+    }
     spoken: list[dict[str, Spoken]] = [
-        {key: (texts[key], wording.language) for key in keys if key in texts}
-        for keys, wording in zip(around, wordings, strict=True)
+        {key: (texts[tenant, key], wording.language) for key in keys if (tenant, key) in texts}
+        for tenant, keys, wording in zip(tenants, around, wordings, strict=True)
     ]
     terms = terms_of(ctx, (each for keys in spoken for each in keys.values()))
     return [{key: terms[each] for key, each in keys.items()} for keys in spoken]
@@ -207,7 +238,9 @@ def _facts(
             name: [[key, round(score, 4)] for key, score in _pairs(found)[:3]]
             for name, found in _ranked(answers).items()
         }
-    failed = {name: found.reason for name, found in answers.items() if isinstance(found, Failure)}
+    failed = {
+        name: clean(found.reason) for name, found in answers.items() if isinstance(found, Failure)
+    }
     return facts | ({"not_asked": failed} if failed else {})
 
 

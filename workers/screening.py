@@ -2,17 +2,20 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 
-from db import candidates, generations
+from db import candidates, generations, screening
 from db.candidates import Alternative
+from db.locks import lock_set
 from db.models import Generation
 from db.session import Session
 from pipeline.errors import RecallwatchError, TransientError
-from pipeline.generation.filters import Rejection
+from pipeline.generation.filters import Finding, Rejection
 from pipeline.generation.plan import GenerationPlan
+from pipeline.generation.similarity import same_words
 from pipeline.types import Status
 from workers import context, doorbell
 from workers.app import app
@@ -25,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 BATCH = 200
 """Candidates that are decided on together, and stored in one transaction."""
+
+_ASKED_SINCE = "it is asked already: the set got it while this one was looked at"
 
 SHARE = 0.4
 """Of [queue] lease: after so long a task leaves the rest to another, before its time is up."""
@@ -68,13 +73,14 @@ def _screen(ctx: Context, generation_id: int, token: int) -> bool:
     with ctx.database.begin() as session:
         generation = generations.get(session, generation_id)
     while batch := _batch(ctx, generation_id):
+        newest = _newest(ctx, generation)
         decisions = decide(ctx, generation, batch)
         with ctx.database.begin() as session:
             lease = ctx.settings.queue.lease
             if not generations.renew_screening(session, generation_id, token, lease=lease):
                 log.warning("screening_lost")
                 return False
-            _store(session, generation, decisions)
+            _store(session, generation, _without_repeats(session, generation, decisions, newest))
         log.info("candidates_screened", candidates=len(batch))
         if time.monotonic() - started > SHARE * ctx.settings.queue.lease:
             return _pass_on(ctx, generation_id, token)
@@ -90,6 +96,32 @@ def _batch(ctx: Context, generation_id: int) -> Sequence[candidates.CandidateRow
         return candidates.drafted(session, generation_id, BATCH)
 
 
+def _newest(ctx: Context, generation: Generation) -> int:
+    with ctx.database.begin() as session:
+        return screening.newest(session, generation.set_name)
+
+
+def _without_repeats(
+    session: Session, generation: Generation, decisions: Sequence[Decision], newest: int
+) -> list[Decision]:
+    """Return the decisions, those refused whose words the set got since they were made.
+
+    It takes the set's lock: nobody adds a question from here on, and who takes the lock and then
+    waits for a row does not find it held by who waits for the lock.
+    """
+    lock_set(session, generation.set_name)
+    tenants = {each.candidate.tenant for each in decisions}
+    since = screening.added(session, generation.set_name, tenants, after=newest)
+    taken = {(same_words(each.text), each.tenant) for each in since}
+    return [
+        replace(each, finding=Finding(Rejection.DUPLICATE, _ASKED_SINCE), proposals=())
+        if each.finding is None
+        and (same_words(each.candidate.text), each.candidate.tenant) in taken
+        else each
+        for each in decisions
+    ]
+
+
 def _store(session: Session, generation: Generation, decisions: Sequence[Decision]) -> None:
     activate = GenerationPlan.from_json(generation.settings).activate
     status = Status.ACTIVE if activate else Status.PROPOSED
@@ -102,9 +134,8 @@ def _store(session: Session, generation: Generation, decisions: Sequence[Decisio
         elif candidates.keep(
             session, decision.candidate, decision.facts, _alternatives(decision), status
         ) is None:  # fmt: skip
-            # Somebody stored the very question since it was looked for.
-            detail = "it is asked already, with the same expected keys"
-            candidates.reject(session, decision.candidate, Rejection.DUPLICATE, detail)
+            # Another question was changed into this very one since it was looked for.
+            candidates.reject(session, decision.candidate, Rejection.DUPLICATE, _ASKED_SINCE)
 
 
 def _alternatives(decision: Decision) -> list[Alternative]:

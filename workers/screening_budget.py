@@ -2,8 +2,7 @@
 
 import structlog
 
-from db import screening
-from pipeline.embedding.pricing import dollars
+from db import generation_costs
 from pipeline.errors import PermanentError, RecallwatchError
 from workers.context import Context
 
@@ -22,9 +21,9 @@ class GenerationBudget:
         if not cost:
             return
         with self._ctx.database.begin() as session:
-            if screening.reserve(session, self._id, cost):
+            if generation_costs.reserve(session, self._id, cost):
                 return
-        raise PermanentError(f"the cost cap leaves no {dollars(cost)} to embed questions with")
+        raise PermanentError("the cost cap leaves no room to embed questions")
 
     def settle(self, reserved: float, cost: float) -> None:
         """Put a reservation right; where that fails it stays, and too much counts as spent."""
@@ -32,6 +31,6 @@ class GenerationBudget:
             return
         try:
             with self._ctx.database.begin() as session:
-                screening.settle(session, self._id, cost - reserved)
+                generation_costs.settle(session, self._id, cost - reserved)
         except RecallwatchError as error:
             log.warning("cost_not_put_right", generation=self._id, reason=str(error))

@@ -108,9 +108,9 @@ def warnings(stats: SetStats, near: NearDuplicates | str | None) -> list[str]:
     if isinstance(near, NearDuplicates) and near.found:
         question_id, key = next(iter(near.examples.items()))
         said.append(
-            f"{near.found} questions of one key have a near-duplicate of their chunk in the corpus"
-            f" (question {question_id}: {key}): serving that one counts as a miss; see: recallwatch"
-            f" golden review {question_id}"
+            f"{_of_questions(near)} have a near-duplicate of their chunk in the corpus (question"
+            f" {question_id}: {key}): serving that one counts as a miss; see: recallwatch golden"
+            f" review {question_id}"
         )
     if isinstance(near, str):
         said.append(f"near-duplicates were not looked for: {near}")
@@ -122,6 +122,12 @@ def warnings(stats: SetStats, near: NearDuplicates | str | None) -> list[str]:
             " recallwatch golden review --status active --source synthetic"
         )
     return said
+
+
+def _of_questions(near: NearDuplicates) -> str:
+    if near.looked_at == near.of:
+        return f"{near.found} questions of one key"
+    return f"{near.found} of {near.looked_at} questions of one key that were looked at"
 
 
 def _few_in_categories(stats: SetStats) -> list[str]:

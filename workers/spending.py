@@ -1,5 +1,6 @@
 """What a batch may cost: estimated when it starts, and kept to at each request."""
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 
@@ -70,8 +71,15 @@ class BatchBudget:
             log.warning("cost_not_put_right", batch=self._batch_id, reason=str(error))
 
 
+def check_amount(max_cost: float | None) -> None:
+    """Refuse a cap that is no amount of money: nothing is above NaN; raises UsageError."""
+    if max_cost is not None and not 0 <= max_cost < math.inf:
+        raise UsageError(f"a cost cap is a number of US dollars from 0 on, not {max_cost:g}")
+
+
 def check_cap(embedding: EmbeddingSettings, max_cost: float | None) -> None:
     """Refuse a cap that nothing can be held against; raises UsageError."""
+    check_amount(max_cost)
     if max_cost is not None and price_of(embedding) is None:
         raise UsageError(
             f"a cost cap of {dollars(max_cost)} needs a price: what {embedding.model} costs is not"

@@ -40,8 +40,8 @@ def check(context: Context, set_name: str | None, limit: int, as_json: bool) -> 
     """Look for the text of every judgment in the corpus as it is now.
 
     Each judgment keeps the text that it was made on, from the first eval on. The corpus is read
-    once, and only where a key is gone or stands for another text. Nothing is written; recallwatch
-    golden remap moves keys to where their texts are.
+    only where keys are gone or stand for another text, once for each 20,000 such texts. Nothing is
+    written; recallwatch golden remap moves keys to where their texts are.
     """
     name = set_name or context.settings.eval.set
     with open_servers(context) as opened:

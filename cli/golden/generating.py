@@ -8,16 +8,16 @@ from rich.console import Console
 from cli.context import Context, pass_context
 from cli.golden.options import json_option, set_option
 from cli.lazy import examples
-from cli.options import waiting
+from cli.options import Number, is_waited_for, waiting
 from cli.output import print_json
 from cli.servers import Opened, open_servers
 from pipeline.embedding.pricing import dollars
 from pipeline.generation.base import Category
 from pipeline.generation.estimate import Estimate
-from pipeline.generation.pricing import PRICES_AS_OF
 from pipeline.generation.settings import GenerationSettings
 from pipeline.settings import Settings
-from workers.generating import Prepared, Wanted, prepare
+from workers.drawing import Wanted
+from workers.generating import Prepared, prepare
 from workers.generating import start as start_generation
 
 FAILED = 3
@@ -47,7 +47,7 @@ class CategoryMix(click.ParamType[Mapping[str, int]]):
     "recallwatch golden generate --sample 50 --dry-run",
     "recallwatch golden generate --sample 50 --per-chunk 2 --max-cost 2.00",
     "recallwatch golden generate --multi-chunk 20 --unanswerable 10",
-    "recallwatch golden generate --category-mix factual=3,procedural=1 --tenant acme",
+    "recallwatch golden generate --category-mix factual=3,procedural=1",
     "recallwatch golden generate --sample 500 --message-batches",
 ))  # fmt: skip
 @set_option
@@ -80,14 +80,14 @@ class CategoryMix(click.ParamType[Mapping[str, int]]):
 @click.option("--seed", type=int, default=1, show_default=True, help="Another draw of chunks.")
 @click.option("--again", is_flag=True, help="Also draw chunks that the set was generated from.")
 @click.option(
-    "--max-cost", type=click.FloatRange(0), metavar="DOLLARS",
+    "--max-cost", type=Number(0), metavar="DOLLARS",
     help="Stop before more is spent. Default: [generation] max_cost.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would be asked and cost; ask nothing.")
 @click.option("--activate", is_flag=True, help="Take what passes the filters without a review.")
 @click.option(
     "--message-batches", is_flag=True,
-    help="Half the price, done within a day; implies --no-wait.",
+    help="Half the list price, done within a day; not waited for without --wait.",
 )  # fmt: skip
 @waiting(by_default=True, until="until it is finished")
 @json_option
@@ -117,8 +117,8 @@ def generate(
     """Have Claude write questions from a sample of chunks, and filter them.
 
     The sample gives each tenant and each document its share, and never holds two chunks that say
-    the same. What passes the filters is proposed: recallwatch golden review decides. The key is
-    read from ANTHROPIC_API_KEY. The same seed draws the same chunks; those that the set was
+    the same. What passes the filters is proposed: recallwatch golden review decides. Workers read
+    the key from ANTHROPIC_API_KEY. The same seed draws the same chunks; those that the set was
     generated from before are left out.
     """
     from cli.person import person
@@ -133,7 +133,8 @@ def generate(
     )  # fmt: skip
     if not wanted.chunks:
         raise click.UsageError("nothing to ask for: give --sample, --multi-chunk or --unanswerable")
-    if not dry_run:
+    wait = is_waited_for(wait, message_batches=message_batches)
+    if wait and start and not dry_run:
         _check_key(context.settings)
     with open_servers(context) as opened:
         prepared = prepare(opened.work, wanted)
@@ -142,7 +143,7 @@ def generate(
             _show_plan(context.console, prepared, as_json=as_json)
             return
         generation_id = start_generation(opened.work, prepared)
-        if not wait or message_batches:
+        if not wait:
             _say_started(context.console, generation_id, as_json=as_json)
             return
         _finish(context, opened, generation_id, start, timeout, as_json=as_json)
@@ -157,7 +158,7 @@ def _settings(
 
 
 def _check_key(settings: Settings) -> None:
-    """Refuse before a server starts what no worker could do; raises SettingsError."""
+    """Refuse what no worker that this command starts could do; raises SettingsError."""
     from pipeline.generation.address import address_of, usable_key
 
     usable_key(settings.anthropic_api_key, address_of(settings.generation.base_url))
@@ -176,7 +177,7 @@ def _in_words(estimated: Estimate) -> str:
         return f"{asked}; no price is known: see [generation.prices]"
     return (
         f"{asked}; estimated cost: about {dollars(estimated.cost)}, at most"
-        f" {dollars(estimated.most)} (list prices of {PRICES_AS_OF}, or [generation.prices])"
+        f" {dollars(estimated.most)}, by {estimated.by}"
     )
 
 

@@ -24,7 +24,8 @@ def record(found: Generation, seen: Figures) -> dict[str, Any]:
         "prompt_version": plan["prompt_version"], "seed": plan["seed"],
         "message_batches": found.message_batches, "requests": seen.counts.requests,
         "candidates": seen.counts.candidates, "rejections": seen.rejections,
-        "faults": seen.faults, "spent": seen.spent, "max_cost": found.max_cost,
+        "faults": seen.faults, "unchecked": seen.unchecked, "spent": seen.spent,
+        "max_cost": found.max_cost,
         "input_tokens": seen.input_tokens, "output_tokens": seen.output_tokens,
         "requested_by": found.requested_by, "created_at": found.created_at,
         "finished_at": found.finished_at,
@@ -38,6 +39,7 @@ def show(console: Console, found: Generation, seen: Figures) -> None:
     console.print(table(None, columns, rows))
     _print_counts(console, "rejected because of", "questions", seen.rejections)
     _print_counts(console, "without questions", "requests", seen.faults)
+    _print_counts(console, "could not be checked", "questions", seen.unchecked)
 
 
 def _facts(found: Generation, seen: Figures) -> Iterator[list[object]]:
@@ -66,17 +68,28 @@ def _print_counts(console: Console, title: str, what: str, counts: Mapping[str, 
         console.print(table(None, columns, [list(each) for each in counts.items()]))
 
 
-def next_step(found: Generation, seen: Figures) -> str | None:
-    """Return what a person does next; None: nothing."""
-    left = {state: seen.counts.requests.get(state, 0) for state in ("failed", "unknown")}
-    if kept := seen.counts.candidates.get("kept", 0):
-        if not found.settings["activate"]:
-            return f"{kept} proposed; see: recallwatch golden review --set {found.set_name}"
-    elif found.status == "completed" and not any(left.values()):
-        return "nothing was kept: see what was rejected, and [generation] in recallwatch.toml"
-    if left["failed"]:
-        return f"to send what failed once more: recallwatch golden generations resume {found.id}"
-    return None
+def next_steps(found: Generation, seen: Figures) -> Iterator[str]:
+    """Yield what a person may do next, in a line each."""
+    resume = f"recallwatch golden generations resume {found.id}"
+    requests, candidates = seen.counts.requests, seen.counts.candidates
+    kept, unknown = candidates.get("kept", 0), requests.get("unknown", 0)
+    left = sum(requests.get(state, 0) for state in ("failed", "pending", "leased"))
+    if kept and not found.settings["activate"]:
+        yield f"{kept} proposed; see: recallwatch golden review --set {found.set_name}"
+    if found.status not in generations.OVER:
+        return
+    if left or candidates.get("drafted"):
+        yield f"to send what was not sent, and filter what was not filtered: {resume}"
+    if unknown:
+        yield (
+            f"{unknown} may have been paid for and have no answer; to look for answers in message"
+            f" batches: {resume}; to send them again, and perhaps pay twice: {resume} --ask-again"
+            if found.message_batches
+            else f"{unknown} may have been paid for and have no answer; to send them again, and"
+            f" perhaps pay twice: {resume} --ask-again"
+        )
+    if not (kept or left or unknown or candidates.get("drafted")):
+        yield "nothing was kept: see what was rejected, and [generation] in recallwatch.toml"
 
 
 def report(context: Context, opened: Opened, generation_id: int, *, as_json: bool) -> bool:
@@ -87,6 +100,6 @@ def report(context: Context, opened: Opened, generation_id: int, *, as_json: boo
         print_json(record(found, seen))
     else:
         show(context.console, found, seen)
-        if (step := next_step(found, seen)) is not None:
+        for step in next_steps(found, seen):
             context.console.print(f"\n{step}", soft_wrap=True)
     return found.status == GenerationStatus.COMPLETED

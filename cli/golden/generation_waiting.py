@@ -13,6 +13,7 @@ from db import generations
 from db.generations import OVER, Counts
 from pipeline.errors import TransientError, UnmeasuredError, UsageError
 from workers.context import Context
+from workers.generating import deadline
 from workers.generation_sweeping import sweep_generations
 from workers.presence import answering
 
@@ -28,11 +29,18 @@ def follow(opened: Opened, generation_id: int, *, start: bool, timeout: float | 
     from cli.workers import Reviver
 
     revive = Reviver(opened.stack, opened.work.settings) if start else None
-    seconds = timeout or opened.work.settings.queue.deadline
+    seconds = timeout or _time_left(opened.work, generation_id)
     with _saying_what_is_left(generation_id):
         if revive is not None:
             revive()
         _follow(opened.work, generation_id, revive, seconds)
+
+
+def _time_left(ctx: Context, generation_id: int) -> float:
+    """Return the seconds that a generation may take; its questions are filtered after that."""
+    with ctx.database.begin() as session:
+        found = generations.get(session, generation_id)
+    return deadline(ctx, message_batches=found.message_batches).total_seconds()
 
 
 @contextmanager

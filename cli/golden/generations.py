@@ -5,7 +5,7 @@ import click
 from cli.context import Context, pass_context
 from cli.golden.options import json_option
 from cli.lazy import OrderedGroup, examples
-from cli.options import waiting
+from cli.options import Number, is_waited_for, waiting
 from cli.output import Column, print_json, table
 from cli.servers import open_servers
 
@@ -77,7 +77,7 @@ def show_generation(context: Context, generation_id: int, as_json: bool) -> None
 ))  # fmt: skip
 @_id
 @click.option(
-    "--max-cost", type=click.FloatRange(0), metavar="DOLLARS",
+    "--max-cost", type=Number(0), metavar="DOLLARS",
     help="A new cap, for all that the generation costs. Default: as it was.",
 )  # fmt: skip
 @click.option(
@@ -99,7 +99,8 @@ def resume_generation(
 ) -> None:
     """Send what failed or was not sent, and filter what was not filtered.
 
-    Nothing that was paid for is asked again, unless --ask-again says so.
+    Nothing that was paid for is asked again, unless --ask-again says so. One of message batches is
+    waited for only with --wait.
     """
     from cli.golden.generation_report import report
     from workers.generating import resume
@@ -108,11 +109,19 @@ def resume_generation(
         # Celery's app, which this imports, reads where the servers are.
         from cli.golden.generation_waiting import follow
 
-        resume(opened.work, generation_id, ask_again=ask_again, max_cost=max_cost)
-        if wait:
+        resumed = resume(opened.work, generation_id, ask_again=ask_again, max_cost=max_cost)
+        if resumed.left_out:
+            context.err.print(f"warning: {_left_out(resumed.left_out)}", soft_wrap=True)
+        waits = is_waited_for(wait, message_batches=resumed.message_batches)
+        if waits:
             follow(opened, generation_id, start=start, timeout=timeout)
         completed = report(context, opened, generation_id, as_json=as_json)
-    click.get_current_context().exit(0 if completed or not wait else FAILED)
+    click.get_current_context().exit(0 if completed or not waits else FAILED)
+
+
+def _left_out(requests: int) -> str:
+    many = f"{requests} requests are" if requests > 1 else "1 request is"
+    return f"{many} left out: another generation of the set asked for its chunks since"
 
 
 @generations.command("cancel", epilog=examples("recallwatch golden generations cancel 3"))

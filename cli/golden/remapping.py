@@ -90,13 +90,11 @@ def _say(
 
 
 def _say_written(context: Context, done: "Remapped") -> None:
-    if done.twins:
-        ids = ", ".join(map(str, done.twins[:SHOWN])) + ", ..." * (len(done.twins) > SHOWN)
-        context.err.print(
-            f"warning: {len(done.twins)} questions stay as they are, for they would be the same as"
-            f" another one: reject one of each ({ids})",
-            soft_wrap=True,
-        )
+    _warn_of(context, done.twins, "they would be the same as another one: reject one of each")
+    _warn_of(
+        context, done.blocked,
+        "a key with another text stands in the way: include split or changed, or edit by hand",
+    )  # fmt: skip
     if done.edit_id is None:
         context.console.print("nothing was written", soft_wrap=True)
         return
@@ -107,6 +105,15 @@ def _say_written(context: Context, done: "Remapped") -> None:
     )
 
 
+def _warn_of(context: Context, questions: Sequence[int], why: str) -> None:
+    if questions:
+        ids = ", ".join(map(str, questions[:SHOWN])) + ", ..." * (len(questions) > SHOWN)
+        context.err.print(
+            f"warning: {len(questions)} questions stay as they are, for {why} ({ids})",
+            soft_wrap=True,
+        )
+
+
 def _record(
     name: str, checked: Sequence["Checked"], include: Sequence[KeyState], done: "Remapped | None"
 ) -> dict[str, object]:
@@ -115,6 +122,7 @@ def _record(
         "edit": None if done is None else done.edit_id,
         "questions": [] if done is None else done.questions,
         "twins": [] if done is None else done.twins,
+        "blocked": [] if done is None else done.blocked,
         "new_keys": [record(each) for each in checked if each.moves(include)],
         "left": [record(each) for each in checked if not each.is_live and not each.moves(include)],
     }

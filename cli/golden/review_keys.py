@@ -22,6 +22,10 @@ from workers.reviewing import Review
 _END_OF_FILE = b"\x04"
 _INTERRUPT = b"\x03"
 _ESCAPE = b"\x1b"
+_ESCAPE_SECONDS = 0.075
+_INTRODUCERS = (b"[", b"O")
+_PARAMETERS = frozenset(range(0x20, 0x40))
+"""Bytes that stand between the introducer of a control sequence and its end (ECMA-48, 5.4)."""
 
 Act = Callable[[Item, Look], None]
 
@@ -46,6 +50,9 @@ class Terminal:
     is neither lost nor shown on it; only lines and editors get the terminal as it was.
     """
 
+    def __init__(self) -> None:
+        self._escaped = False
+
     def __enter__(self) -> Self:
         self._usual = termios.tcgetattr(sys.stdin)
         tty.setcbreak(sys.stdin, termios.TCSADRAIN)
@@ -61,14 +68,27 @@ class Terminal:
         it would not end.
         """
         with self._without_signals():
-            typed = os.read(sys.stdin.fileno(), 1)
-            while typed[:1] == _ESCAPE and select.select([sys.stdin], [], [], 0)[0]:
-                typed += os.read(sys.stdin.fileno(), 1)
-        if typed == _INTERRUPT:
+            typed = self._typed()
+        if typed.endswith(_INTERRUPT):
             raise KeyboardInterrupt
         if typed in {b"", _END_OF_FILE}:
             raise EOFError
         return typed.decode(errors="replace")
+
+    def _typed(self) -> bytes:
+        """Read one key, which is several bytes where the first is an escape.
+
+        Over a slow line the others come late: then they are no keys of their own either.
+        """
+        typed = os.read(sys.stdin.fileno(), 1)
+        if self._escaped and typed in _INTRODUCERS:
+            typed = _ESCAPE + typed
+        while typed.endswith(_ESCAPE) and _comes_soon():
+            typed += os.read(sys.stdin.fileno(), 1)
+        self._escaped = typed.endswith(_ESCAPE)
+        if typed[-2:-1] == _ESCAPE and typed[-1:] in _INTRODUCERS:
+            typed += _rest_of_sequence()
+        return typed
 
     @contextmanager
     def _without_signals(self) -> Iterator[None]:
@@ -93,11 +113,17 @@ class Terminal:
             readline.set_startup_hook(None)
 
     def text(self, present: str) -> str:
-        """See `Keyboard.text`: in the editor that the person has set, else on a line."""
+        """See `Keyboard.text`: in the editor that the person has set, else on a line.
+
+        Raises InputError where the editor cannot be run.
+        """
         if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "\n" in present):
             return self.line("question", present)
-        with self._as_usual():
-            edited = click.edit(present)
+        try:
+            with self._as_usual():
+                edited = click.edit(present)
+        except click.ClickException as error:
+            raise InputError(f"{error.message}; see $VISUAL and $EDITOR") from error
         return present if edited is None else edited.rstrip("\n")
 
     @contextmanager
@@ -107,6 +133,21 @@ class Terminal:
             yield
         finally:
             tty.setcbreak(sys.stdin, termios.TCSADRAIN)
+
+
+def _comes_soon() -> bool:
+    return bool(select.select([sys.stdin], [], [], _ESCAPE_SECONDS)[0])
+
+
+def _rest_of_sequence() -> bytes:
+    """Read on to the end of a control sequence; the console of Linux introduces F1 to F5 twice."""
+    typed = os.read(sys.stdin.fileno(), 1)
+    while typed[-1:] and (typed[-1] in _PARAMETERS or typed == b"["):
+        more = os.read(sys.stdin.fileno(), 1)
+        if not more:
+            break
+        typed += more
+    return typed
 
 
 def review_all(review: Review, looker: Looker, console: Console, keyboard: Keyboard) -> None:
@@ -164,7 +205,7 @@ class _Hand:
         try:
             if self._keyboard.key().lower() != "u":
                 return False
-            self._message = self._review.undo()
+            self._message = self._undone()
         except (KeyboardInterrupt, EOFError, InputError):
             return False
         return True
@@ -231,7 +272,15 @@ class _Hand:
         return dict(self._looker.look(item.state.question, [key]).contents)
 
     def _undo(self, _item: Item, _look: Look) -> None:
-        self._message = self._review.undo()
+        self._message = self._undone()
+
+    def _undone(self) -> str:
+        """Undo, and say what; what was decided in an earlier review only if that is meant."""
+        if earlier := self._review.earlier():
+            self._console.print(f"undo {earlier}, of an earlier review? y, or any other")
+            if self._keyboard.key().lower() != "y":
+                return "left as it was"
+        return self._review.undo()
 
     def _view(self, _item: Item, _look: Look) -> None:
         self._full = not self._full

@@ -29,7 +29,7 @@ KEYS = (
     ("c", "category", "blank takes it away"),
     ("r", "reject", "with a reason"),
     ("s", "skip", "it stays as it is, for another time"),
-    ("u", "undo", "your last decision, also of an earlier review"),
+    ("u", "undo", "your last decision; of an earlier review only after asking"),
     ("v", "view", "the texts in full, or cut again"),
     ("?", "help", "this list"),
     ("q", "quit", "what was decided is stored; go on any time"),

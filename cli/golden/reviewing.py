@@ -75,7 +75,7 @@ def review(
     wrong, and import it. All rows are taken over, or none.
     """
     wanted = reviews.Filter(Status(status), category, tenant, source, generation)
-    _check(exported, imported, [*question_ids, *strategies], as_json=as_json)
+    _check(exported, imported, question_ids, strategies, as_json=as_json)
     name = set_name or context.settings.eval.set
     with open_servers(context) as opened:
         if imported is not None:
@@ -90,12 +90,19 @@ def review(
 
 
 def _check(
-    exported: Path | None, imported: Path | None, chosen: Sequence[object], *, as_json: bool
+    exported: Path | None,
+    imported: Path | None,
+    question_ids: Sequence[int],
+    strategies: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
     """Refuse what does not go together, before any server starts."""
     if exported is not None and imported is not None:
         raise UsageError("--export and --import cannot be had at once")
-    if imported is not None and chosen:
+    if exported is not None and strategies:
+        raise UsageError("--export writes what no strategy returns: leave --strategy out")
+    if imported is not None and (question_ids or strategies):
         raise UsageError("--import takes what the file holds: leave ids and strategies out")
     if exported is None and imported is None:
         if as_json:
@@ -148,6 +155,7 @@ def _by_keyboard(
 def _export(
     context: Context, opened: Opened, ids: Sequence[int], path: Path, *, as_json: bool
 ) -> None:
+    from db.session import allow_idling
     from workers.review_files import export_proposals
 
     if not ids:
@@ -157,6 +165,8 @@ def _export(
             path.open("x", encoding="utf-8", newline="") as stream,
             opened.work.database.begin() as session,
         ):
+            # The corpus is asked meanwhile, which may take its time.
+            allow_idling(session, context.settings.queue.deadline)
             written, missing = export_proposals(opened.work, session, ids, stream)
     except FileExistsError as error:
         raise UsageError(f"{path} exists, and may hold decisions: name another file") from error
@@ -176,9 +186,11 @@ def _export(
 
 
 def _import(context: Context, opened: Opened, set_name: str, path: Path, *, as_json: bool) -> None:
+    from db.session import allow_idling
     from workers.review_files import import_decisions
 
     with opened.work.database.begin() as session:
+        allow_idling(session, context.settings.queue.deadline)
         found = import_decisions(opened.work, session, set_name, path, by=person())
     if as_json:
         print_json({"set": set_name, "edit": found.edit_id, "rows": found.counts})

@@ -41,10 +41,13 @@ def stats(context: Context, set_name: str | None, no_corpus: bool, as_json: bool
     same as the one that a question expects.
     """
     from db import golden_stats
+    from db.session import allow_idling
     from workers.set_stats import near_duplicates_of, visible, warnings
 
     name = set_name or context.settings.eval.set
     with open_servers(context) as opened, opened.work.database.begin() as session:
+        # The corpus is asked meanwhile, which may take its time.
+        allow_idling(session, context.settings.queue.deadline)
         found = golden_stats.of_set(session, name)
         if found is None:
             raise InputError(

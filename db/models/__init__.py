@@ -17,11 +17,11 @@ from db.models.golden import (
     Question,
 )
 from db.models.operations import Alert, Baseline, Calibration, ScheduleSlot, SeenSchedule
-from db.models.runs import Batch, ExactResult, Result, Run, Shard, StaleKey
+from db.models.runs import Batch, ExactResult, Result, Run, Shard
 
 __all__ = (
     "SCHEMA", "Alert", "Base", "Baseline", "Batch", "Calibration", "Candidate", "Edit", "EditItem",
     "Evidence", "ExactResult", "Generation", "GenerationRequest", "GoldenItem", "GoldenVersion",
     "Json", "Judgment", "ProposedKey", "Question", "Result", "Run", "ScheduleSlot",
-    "SeenSchedule", "Shard", "StaleKey",
+    "SeenSchedule", "Shard",
 )  # fmt: skip

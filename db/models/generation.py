@@ -32,8 +32,8 @@ class Generation(Base):
     __tablename__ = "generation"
     __table_args__ = (
         one_of("status", GenerationStatus),
-        CheckConstraint("max_cost >= 0", name="max_cost_not_negative"),
-        CheckConstraint("spent >= 0", name="spent_not_negative"),
+        CheckConstraint("max_cost >= 0 AND max_cost < 'Infinity'", name="max_cost_is_an_amount"),
+        CheckConstraint("spent >= 0 AND spent < 'Infinity'", name="spent_is_an_amount"),
         CheckConstraint(
             "(status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)",
             name="finished_when_over",
@@ -70,7 +70,8 @@ class GenerationRequest(Base):
 
     `asked` is committed before the request goes out. A request that is still `asked` when its
     lease is over may have been paid for: it becomes `unknown` and is not sent again by itself.
-    `message_batch` is the provider's id of the batch that it is part of.
+    `message_batch` is the provider's id of the batch that it is part of; `batch_gone`: the provider
+    said that it has no such batch, or its answers no more.
     """
 
     __tablename__ = "generation_request"
@@ -81,7 +82,8 @@ class GenerationRequest(Base):
             "state <> 'asked' OR lease_until IS NOT NULL OR message_batch IS NOT NULL",
             name="asked_is_looked_after",
         ),
-        CheckConstraint("reserved >= 0", name="reserved_not_negative"),
+        CheckConstraint("reserved >= 0 AND reserved < 'Infinity'", name="reserved_is_an_amount"),
+        CheckConstraint("NOT batch_gone OR message_batch IS NOT NULL", name="gone_is_a_batch"),
         CheckConstraint("state <> 'answered' OR reply IS NOT NULL", name="answered_has_reply"),
         CheckConstraint(
             "state NOT IN ('refused', 'failed', 'unknown') OR error IS NOT NULL", name="says_why"
@@ -106,6 +108,7 @@ class GenerationRequest(Base):
     next_at: Mapped[datetime | None]
     rung_at: Mapped[datetime | None]
     message_batch: Mapped[str | None]
+    batch_gone: Mapped[bool] = mapped_column(server_default=text("false"))
     reserved: Mapped[float] = mapped_column(Double, server_default=text("0"))
     cost: Mapped[float | None] = mapped_column(Double)
     input_tokens: Mapped[int | None]

@@ -140,6 +140,7 @@ class EditItem(Base):
     """A question before and after an edit, in the form that `db.edits` reads and writes."""
 
     __tablename__ = "edit_item"
+    __table_args__ = (Index("edit_item_question_id_idx", "question_id"),)
 
     edit_id: Mapped[int] = mapped_column(ForeignKey(Edit.id, ondelete="CASCADE"), primary_key=True)
     question_id: Mapped[int] = mapped_column(

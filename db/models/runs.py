@@ -22,7 +22,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 from db.models.base import Base, Json, one_of
 from db.models.golden import GoldenVersion
 from pipeline.types import (
-    KeyState,
     Level,
     Outcome,
     RunStatus,
@@ -45,7 +44,7 @@ class Batch(Base):
     __tablename__ = "batch"
     __table_args__ = (
         one_of("trigger", Trigger),
-        CheckConstraint("max_cost >= 0", name="max_cost_not_negative"),
+        CheckConstraint("max_cost >= 0 AND max_cost < 'Infinity'", name="max_cost_is_an_amount"),
         CheckConstraint("spent >= 0", name="spent_not_negative"),
         Index("batch_quiet_idx", "quiet_until", postgresql_where=text("quiet_until IS NOT NULL")),
     )
@@ -58,20 +57,6 @@ class Batch(Base):
     max_cost: Mapped[float | None] = mapped_column(Double)
     spent: Mapped[float] = mapped_column(Double, server_default=text("0"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-
-
-class StaleKey(Base):
-    """A key of a batch's question that no longer stands for what was judged: it is not scored."""
-
-    __tablename__ = "stale_key"
-    __table_args__ = (one_of("state", KeyState),)
-
-    batch_id: Mapped[int] = mapped_column(
-        ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True
-    )
-    position: Mapped[int] = mapped_column(Integer, primary_key=True)
-    key: Mapped[str] = mapped_column(primary_key=True)
-    state: Mapped[str]
 
 
 class Run(Base):

@@ -57,8 +57,16 @@ def each_chunk(
 
     In no particular order. Raises TransientError or CorpusError where the corpus cannot be read.
     """
-    query = sql.SQL("SELECT {}, {} FROM {} AS chunk").format(
-        table.key_expression("chunk"), _content(table), table.relation
+    for key, content, _ in each_row(conn, table, document_ids):
+        yield key, content
+
+
+def each_row(
+    conn: psycopg.Connection[Any], table: CorpusTable, document_ids: Iterable[str] | None = None
+) -> Iterator[tuple[str, str, str | None]]:
+    """Do the same with the chunk's tenant: None where it has none, or the table no such column."""
+    query = sql.SQL("SELECT {}, {}, {} FROM {} AS chunk").format(
+        table.key_expression("chunk"), _content(table), _tenant(table), table.relation
     )
     parameters: list[list[str]] | None = None
     if document_ids is not None:
@@ -71,6 +79,12 @@ def each_chunk(
     ):
         cursor.itersize = CHUNKS_PER_FETCH
         yield from cursor.execute(query, parameters)
+
+
+def _tenant(table: CorpusTable) -> sql.Composable:
+    if not table.has("tenant"):
+        return sql.SQL("NULL::text")
+    return sql.SQL("{}::text").format(table.column("tenant", "chunk"))
 
 
 def _content(table: CorpusTable) -> sql.Composed:

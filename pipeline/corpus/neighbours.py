@@ -21,6 +21,7 @@ _CONTENTS = sql.SQL("""
 SELECT {key}, coalesce({content}::text, '')
 FROM unnest({wanted}) AS wanted (document, chunk)
 JOIN {relation} AS c ON {document} = wanted.document AND {index} = wanted.chunk
+WHERE {tenant} IS NOT DISTINCT FROM coalesce(%s::text, {tenant})
 """)
 
 # The chunk itself comes back as well, hence one more.
@@ -35,7 +36,8 @@ CROSS JOIN LATERAL (
     WHERE {embedding} IS NOT NULL AND {other_embedding} IS NOT NULL {same_tenant}
     ORDER BY {other_embedding} <=> {embedding} LIMIT {limit}
 ) AS near
-WHERE near.key <> {key} AND near.distance <= {farthest}
+WHERE {tenant} IS NOT DISTINCT FROM coalesce(%s::text, {tenant})
+  AND near.key <> {key} AND near.distance <= {farthest}
 ORDER BY 1, near.distance, near.key COLLATE "C"
 """)
 
@@ -52,27 +54,38 @@ class Neighbour:
 
 @corpus_errors("read chunks of the corpus")
 def contents(
-    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str]
+    conn: psycopg.Connection[Any],
+    table: CorpusTable,
+    keys: Iterable[str],
+    *,
+    tenant: str | None = None,
 ) -> dict[str, str]:
     """Return the texts of those of the keys that the corpus holds.
 
-    Raises TransientError or CorpusError where the corpus cannot be read.
+    `tenant`: whose chunks they are, as tenants may share document ids; None: anybody's. Raises
+    TransientError or CorpusError where the corpus cannot be read.
     """
     pieces = {"content": table.column("content", "c")}
     found: dict[str, str] = {}
-    for wanted in _live(conn, table, keys):
+    for wanted in _live(conn, table, keys, tenant):
         found.update(conn.execute(_filled(_CONTENTS, table, pieces), wanted).fetchall())
     return found
 
 
 @corpus_errors("look for near-duplicates in the corpus")
 def near_duplicates(
-    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str], *, least: float
+    conn: psycopg.Connection[Any],
+    table: CorpusTable,
+    keys: Iterable[str],
+    *,
+    least: float,
+    tenant: str | None = None,
 ) -> list[Neighbour]:
     """Return the chunks of a cosine of `least` and more to those of the keys, the nearest first.
 
-    At most NEAREST a key, of its own tenant; an approximate index may miss some. Chunks without a
-    vector have none. Raises TransientError or CorpusError where the corpus cannot be read.
+    `tenant`: whose chunks the keys are; None: anybody's. At most NEAREST a key, of its own tenant;
+    an approximate index may miss some. Chunks without a vector have none. Raises TransientError or
+    CorpusError where the corpus cannot be read.
     """
     pieces = {
         "other_key": table.key_expression("o"),
@@ -86,22 +99,23 @@ def near_duplicates(
     statement = _filled(_NEAR, table, pieces)
     return [
         Neighbour(*row)
-        for wanted in _live(conn, table, keys)
+        for wanted in _live(conn, table, keys, tenant)
         for row in conn.execute(statement, wanted)
     ]
 
 
 def _live(
-    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str]
-) -> Iterator[Sequence[list[str]]]:
-    """Yield document ids and chunk indexes of the keys that are there, some at a time.
+    conn: psycopg.Connection[Any], table: CorpusTable, keys: Iterable[str], tenant: str | None
+) -> Iterator[Sequence[list[str] | str | None]]:
+    """Yield document ids and chunk indexes of the keys that are there, some at a time; and whose.
 
     What is there can be cast to the columns' types.
     """
     live = sorted(live_keys(conn, table, keys, Level.CHUNK))
     for start in range(0, len(live), KEYS_PER_STATEMENT):
         pairs = map(split_key, live[start : start + KEYS_PER_STATEMENT])
-        yield [list(column) for column in zip(*pairs, strict=True)]
+        columns = [list(column) for column in zip(*pairs, strict=True)]
+        yield [*columns, tenant if table.has("tenant") else None]
 
 
 def _filled(
@@ -114,8 +128,15 @@ def _filled(
         key=table.key_expression("c"),
         document=table.column("document_id", "c"),
         index=table.column("chunk_index", "c"),
+        tenant=_tenant(table),
         **pieces,
     )
+
+
+def _tenant(table: CorpusTable) -> sql.Composable:
+    if not table.has("tenant"):
+        return sql.SQL("NULL::text")
+    return sql.SQL("{}::text").format(table.column("tenant", "c"))
 
 
 def _same_tenant(table: CorpusTable) -> sql.Composable:

@@ -1,6 +1,6 @@
 """Chunks drawn from the corpus to write questions from: each tenant and each document its share."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, LiteralString
 
 import numpy as np
@@ -16,8 +16,12 @@ FIRST_PAGE = 200
 """Chunks read at first; each page after it is four times as long, for all keys are ordered anew."""
 
 SIMILAR = 20
-"""Nearest neighbours among which a chunk of another document is looked for."""
+"""Nearest neighbours among which chunks of other documents are looked for."""
 
+_AT_KEYS = sql.SQL("SELECT {columns} FROM {relation} AS c WHERE {key} = ANY(%(keys)s)")
+
+# Two tenants may each have a document of the same id: a key alone does not say whose chunk it is.
+#
 # Each tenant gives a chunk before any gives its second, and within a tenant each document does.
 # What decides among them is a hash of seed and key: it is the same on every server.
 _DRAWN = sql.SQL("""
@@ -34,11 +38,13 @@ WITH eligible AS (
     SELECT *, row_number() OVER (PARTITION BY tenant ORDER BY nth, draw) AS turn
     FROM in_documents
 ), page AS MATERIALIZED (
-    SELECT document, chunk, turn, draw FROM in_tenants
+    SELECT document, chunk, tenant, turn, draw FROM in_tenants
     ORDER BY turn, draw LIMIT %(limit)s OFFSET %(offset)s
 )
 SELECT {columns} FROM page
 JOIN {relation} AS c ON {document} = page.document AND {index} = page.chunk
+    AND {tenant} IS NOT DISTINCT FROM page.tenant
+    AND char_length({content}) >= %(min_characters)s
 ORDER BY page.turn, page.draw
 """)
 
@@ -59,7 +65,7 @@ SELECT document, chunk, key, content, tenant, language, vector FROM (
 ) AS nearest
 WHERE document <> %(document)s AND cosine < %(below)s
   AND char_length(content) >= %(min_characters)s
-ORDER BY cosine DESC, key COLLATE "C" LIMIT 1
+ORDER BY cosine DESC, key COLLATE "C"
 """)
 
 
@@ -85,22 +91,28 @@ class Sampler:
             yield from page
             offset, limit = offset + limit, 4 * limit
 
-    def neighbour(self, drawn: DrawnChunk) -> DrawnChunk | None:
-        """Return the chunk behind this one in its document, else the one before it; None: none."""
-        found = self._beside(drawn, ">", "ASC") or self._beside(drawn, "<", "DESC")
-        return found[0] if found else None
+    def at(self, chunks: Iterable[SourceChunk]) -> Sequence[DrawnChunk]:
+        """Return what the corpus holds now under the keys of these chunks, of the same tenants."""
+        wanted = {(chunk.key, chunk.tenant) for chunk in chunks}
+        if not wanted:
+            return []
+        found = self._rows(_AT_KEYS, {"keys": [key for key, _ in wanted]})
+        return [each for each in found if (each.chunk.key, each.chunk.tenant) in wanted]
 
-    def similar(self, drawn: DrawnChunk, *, below: float) -> DrawnChunk | None:
-        """Return the nearest chunk of another document, of a cosine below `below`; None: none.
+    def neighbours(self, drawn: DrawnChunk) -> Sequence[DrawnChunk]:
+        """Return the chunk behind this one in its document, and the one before it."""
+        return [*self._beside(drawn, ">", "ASC"), *self._beside(drawn, "<", "DESC")]
+
+    def similar(self, drawn: DrawnChunk, *, below: float) -> Sequence[DrawnChunk]:
+        """Return near chunks of other documents, of a cosine below `below`, the nearest first.
 
         Of the same tenant: no question reads two tenants' chunks.
         """
         if drawn.vector is None or not np.any(drawn.vector):
-            return None
+            return []
         vector = "[" + ",".join(map(str, drawn.vector.tolist())) + "]"
         values = self._place(drawn) | {"vector": vector, "below": below, "limit": SIMILAR}
-        found = self._rows(_SIMILAR, values)
-        return found[0] if found else None
+        return self._rows(_SIMILAR, values)
 
     def _beside(
         self, drawn: DrawnChunk, comparison: LiteralString, direction: LiteralString

@@ -6,11 +6,9 @@ from pydantic import SecretStr
 from pipeline.generation.anthropic_calls import FAULTS, Caller, decoded
 from pipeline.generation.anthropic_errors import AskRefusedError
 from pipeline.generation.base import Answer, Ask, Usage
-from pipeline.generation.prompts import VERSION
 from pipeline.generation.replies import read_message
 from pipeline.generation.requests import message_of
 from pipeline.generation.settings import GenerationSettings
-from pipeline.generation.sizes import size
 
 
 class ClaudeGenerator:
@@ -19,21 +17,15 @@ class ClaudeGenerator:
     Raises SettingsError when the key or the base URL cannot be used.
     """
 
-    prompt_version = VERSION
-
     def __init__(self, settings: GenerationSettings, api_key: SecretStr | None) -> None:
-        self.model = settings.model
+        self._model = settings.model
         self._caller = Caller(settings, api_key)
-
-    def size(self, ask: Ask) -> tuple[Usage, Usage]:
-        """Return the tokens that an ask will take, by experience, and at most."""
-        return size(ask)
 
     def ask(self, ask: Ask) -> Answer:
         """Send one request, once; raises what `Generator.ask` says."""
 
         async def send(client: AsyncAnthropic) -> bytes:
-            reply = await client.messages.with_raw_response.create(**message_of(ask, self.model))
+            reply = await client.messages.with_raw_response.create(**message_of(ask, self._model))
             return await reply.read()
 
         try:

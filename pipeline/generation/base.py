@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from pipeline.errors import RecallwatchError
+from pipeline.errors import PermanentError, RecallwatchError
 from pipeline.types import Kind
 
 MOST_ASKS = 1_000
@@ -17,6 +17,10 @@ class UnknownOutcomeError(RecallwatchError):
 
     Sending it again may pay twice, which only a person decides. Count it as its `size` at most.
     """
+
+
+class BatchGoneError(PermanentError):
+    """A provider has no such message batch, or its answers no more: nobody will get them."""
 
 
 class GenerationStatus(StrEnum):
@@ -127,6 +131,13 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class NotBilled:
+    """Why an ask of a message batch has no answer; nothing was billed."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What came back for an ask, with what was paid for it.
 
@@ -138,6 +149,10 @@ class Answer:
     drafts: Sequence[Draft]
     usage: Usage
     refusal: str | None = None
+
+
+BatchResult = Answer | NotBilled | UnknownOutcomeError
+"""What a message batch says of an ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +180,6 @@ class Price:
 class Generator(Protocol):
     """Asks a model for questions, one request at a time."""
 
-    @property
-    def model(self) -> str:
-        """The model's name."""
-
-    @property
-    def prompt_version(self) -> str:
-        """The version of the prompt, stored with each question."""
-
-    def size(self, ask: Ask) -> tuple[Usage, Usage]:
-        """Return the tokens that an ask will take, by experience, and at most.
-
-        `pipeline.generation.sizes.size` is the same without a generator, so without a key.
-        """
-
     def ask(self, ask: Ask) -> Answer:
         """Send one request, once.
 
@@ -196,12 +197,11 @@ class BatchGenerator(Protocol):
         An id is of 1 to 64 letters, digits, `_` and `-`. Raises what `Generator.ask` raises.
         """
 
-    def poll(self, batch_id: str, asks: Mapping[str, Ask]) -> Mapping[str, Answer | str] | None:
-        """Return the answers by id, or why there is none; None: it is still at work.
+    def poll(self, batch_id: str, asks: Mapping[str, Ask]) -> Mapping[str, BatchResult] | None:
+        """Return what became of each ask, by id; None: the batch is still at work.
 
-        `asks` are those of the batch: an answer is checked against its ask. An ask without an
-        answer was not billed. Raises TransientError (look again later) and PermanentError (the
-        batch is not there, or its answers are gone).
+        `asks` are those of the batch: an answer is checked against its ask. Raises TransientError
+        (look again later), BatchGoneError, and PermanentError (it cannot be looked at like this).
         """
 
     def cancel(self, batch_id: str) -> None:

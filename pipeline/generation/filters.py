@@ -10,6 +10,7 @@ from enum import StrEnum
 from pipeline.generation.languages import other_language
 from pipeline.generation.references import is_generic, reference_to_text
 from pipeline.generation.words import holds_run, length, longest_shared_run, tokens
+from pipeline.safe_text import clean
 from pipeline.text import MAX_QUESTION_CHARACTERS, quoted
 from pipeline.types import Kind
 
@@ -24,6 +25,7 @@ class Rejection(StrEnum):
     """The filter that refused a generated question; stored, counted and shown under its name."""
 
     EMPTY = "empty"
+    CONTROL_CHARACTERS = "control_characters"
     TOO_LONG = "too_long"
     TOO_GENERIC = "too_generic"
     REFERS_TO_TEXT = "refers_to_text"
@@ -34,6 +36,7 @@ class Rejection(StrEnum):
     DUPLICATE = "duplicate"
     NEAR_DUPLICATE = "near_duplicate"
     SOURCE_CHANGED = "source_changed"
+    CHUNK_NOT_NEEDED = "chunk_not_needed"
     ANSWERED = "answered"
 
 
@@ -114,6 +117,13 @@ def _empty(wording: Wording, _: Limits) -> Finding | None:
     return Finding(Rejection.EMPTY, f"it holds no word: {quoted(wording.text)}")
 
 
+def _controls(wording: Wording, _: Limits) -> Finding | None:
+    if clean(wording.text) == wording.text:
+        return None
+    what = "it holds characters that control a terminal or reorder text"
+    return Finding(Rejection.CONTROL_CHARACTERS, f"{what}: {quoted(wording.text)}")
+
+
 def _too_long(wording: Wording, limits: Limits) -> Finding | None:
     words, characters = length(tokens(wording.text)), len(wording.text)
     if words > limits.max_words:
@@ -171,6 +181,7 @@ def _overlap(wording: Wording, limits: Limits) -> Finding | None:
 
 _CHECKS: Sequence[Callable[[Wording, Limits], Finding | None]] = (
     _empty,
+    _controls,
     _too_long,
     _generic,
     _reference,

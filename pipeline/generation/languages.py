@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from pipeline.corpus.languages import SIMPLE, text_config
+from pipeline.generation.words import length, tokens
 
 LIKELY = 0.5
 """Probability that the likeliest languages, `_FEW` of them, must have together to be believed."""
@@ -22,6 +23,9 @@ TIMES_LIKELIER = 10.0
 
 CERTAIN = 0.8
 """Probability from which a chunk's language is taken from its text."""
+
+WORDS_TO_TELL = 25
+"""Words of a text from which it may contradict the language that its chunk is said to be in."""
 
 _READ = 4_000
 """Characters of a text that are looked at."""
@@ -59,8 +63,14 @@ def language_of(text: str) -> str | None:
 
 
 def source_language(declared: str | None, text: str) -> str | None:
-    """Return the language of a chunk: as declared where that is one we know, else by its text."""
-    return declared if declared and _is_known(declared) else language_of(text)
+    """Return the language of a chunk: as declared where that is one we know, else by its text.
+
+    By its text too where that is CERTAIN not to be in the declared one.
+    """
+    if not declared or not _is_known(declared):
+        return language_of(text)
+    found = language_of(text) if length(tokens(text)) >= WORDS_TO_TELL else None
+    return found if found and other_language(text, declared) == found else declared
 
 
 def probabilities(text: str) -> Mapping[str, float]:

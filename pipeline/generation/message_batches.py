@@ -4,13 +4,21 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import httpx2
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, NotFoundError
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from pipeline.errors import PermanentError
 from pipeline.generation.anthropic_calls import FAULTS, LARGEST_REPLY, Caller, decoded
 from pipeline.generation.anthropic_errors import AskRefusedError
-from pipeline.generation.base import MOST_ASKS, Answer, Ask
+from pipeline.generation.base import (
+    MOST_ASKS,
+    Answer,
+    Ask,
+    BatchGoneError,
+    BatchResult,
+    NotBilled,
+    UnknownOutcomeError,
+)
 from pipeline.generation.replies import read_message
 from pipeline.generation.requests import message_of
 from pipeline.generation.settings import GenerationSettings
@@ -20,7 +28,8 @@ from pipeline.providers.replies import MalformedReplyError
 _LARGEST_RESULTS = LARGEST_REPLY + MOST_ASKS * (1 << 14)
 """Bytes of a batch's results: several times what the longest answers take."""
 
-_NOT_DONE = {
+_NOT_BILLED = {
+    "errored": "the provider refused it",
     "canceled": "the batch was cancelled before this request",
     "expired": "the batch's day was over before this request",
 }
@@ -62,13 +71,13 @@ class ClaudeBatches:
             ours = self._caller.faults.of(error)
         raise PermanentError(str(ours)) if isinstance(ours, AskRefusedError) else ours
 
-    def poll(self, batch_id: str, asks: Mapping[str, Ask]) -> Mapping[str, Answer | str] | None:
-        """Return the answers by id, or why there is none; None: the batch is still at work."""
+    def poll(self, batch_id: str, asks: Mapping[str, Ask]) -> Mapping[str, BatchResult] | None:
+        """Return what became of each ask, by id; None: the batch is still at work."""
         batch = self._look(batch_id)
         if batch.processing_status != "ended":
             return None
         if batch.results_url is None:
-            raise PermanentError(
+            raise BatchGoneError(
                 f"the results of message batch {batch_id} are gone: the provider keeps them for 29"
                 " days"
             )
@@ -101,9 +110,12 @@ class ClaudeBatches:
         try:
             return _batch(self._caller.call(send))
         except FAULTS as error:
+            if isinstance(error, NotFoundError):
+                gone = f"has no message batch {batch_id}: it is of another key, or gone"
+                raise BatchGoneError(self._caller.faults.in_words(gone)) from None
             raise self._caller.faults.of_look(error) from None
 
-    def _results(self, batch_id: str, asks: Mapping[str, Ask]) -> dict[str, Answer | str]:
+    def _results(self, batch_id: str, asks: Mapping[str, Ask]) -> dict[str, BatchResult]:
         """Read the results from where the API has them.
 
         Not from `results_url`, as the SDK does: the key would go to whatever host that names.
@@ -120,18 +132,24 @@ class ClaudeBatches:
             raise self._caller.faults.of_look(error) from None
         return {name: self._answer(results.get(name), ask) for name, ask in asks.items()}
 
-    def _answer(self, result: object, ask: Ask) -> Answer | str:
-        """Return what became of an ask; only one that succeeded was billed."""
+    def _answer(self, result: object, ask: Ask) -> BatchResult:
+        """Return what became of an ask: unless the results say otherwise it may have been billed.
+
+        "You won't be billed" for what errored, was cancelled or expired (Anthropic's guide on batch
+        processing, "Monitoring your batch").
+        """
         quoted = self._caller.faults.quoted
         match result:
             case {"type": "succeeded", "message": message}:
                 return _read(message, ask)
             case {"type": "errored", "error": {"error": {"message": str(words)}}}:
-                return f"the provider refused it: {quoted(words)}"
+                return NotBilled(f"{_NOT_BILLED['errored']}: {quoted(words)}")
+            case {"type": str(kind)} if kind in _NOT_BILLED:
+                return NotBilled(_NOT_BILLED[kind])
             case {"type": str(kind)}:
-                return _NOT_DONE.get(kind, f"the provider says no more than: {quoted(kind)}")
+                return UnknownOutcomeError(f"the provider says no more than: {quoted(kind)}")
             case _:
-                return "the batch's results do not tell of it"
+                return UnknownOutcomeError("the batch's results do not tell of it")
 
 
 def _batch(body: bytes) -> _Batch:

@@ -4,19 +4,29 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.settings import GenerationSettings
+from pipeline.settings import CorpusSettings
 
 
 class GenerationPlan(BaseModel):
     """What is stored with a generation: the settings as they were, and the command's options.
 
     `sample`, `multi_chunk`, `unanswerable`: requests of each kind. `categories`: their weights.
-    `activate`: what passes the filters needs no review.
+    `again`: also from chunks that the set was generated from. `activate`: what passes the filters
+    needs no review. `search`: strategy -> what a run of it keeps of the settings. With that,
+    `corpus`, `embedding`, `k` and `look_depth`, questions are checked against the corpus that they
+    were written from, whatever the settings say by then.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     generation: GenerationSettings
+    search: dict[str, dict[str, Any]]
+    corpus: CorpusSettings
+    embedding: EmbeddingSettings
+    k: int
+    look_depth: int
     prompt_version: str
     sample: int
     per_chunk: int = 1
@@ -25,6 +35,7 @@ class GenerationPlan(BaseModel):
     categories: dict[str, int]
     seed: int
     tenant: str | None = None
+    again: bool = False
     forbid_terms: bool = False
     activate: bool = False
 

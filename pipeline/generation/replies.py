@@ -59,6 +59,13 @@ class _Input(BaseModel):
     questions: list[_Question]
 
 
+_NAMES = frozenset(
+    name
+    for part in (_Message, _Usage, _CacheWrites, _Input, _Question)
+    for name in part.model_fields
+)
+
+
 class _BrokenFormError(ValueError):
     """The model was paid, and its call of the tool is not what was asked for."""
 
@@ -136,7 +143,10 @@ def _is_storable(text: str) -> bool:
 
 
 def _first(error: ValidationError) -> str:
-    """Return the first fault, by its place, without what the reply holds there."""
+    """Return the first fault and its place, without what the reply holds there.
+
+    Of names in the reply only those of its form are told: any other may be any text.
+    """
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(map(str, fault["loc"])) or "it"
-    return f"{place}: {fault['msg']}"
+    place = [str(part) for part in fault["loc"] if isinstance(part, int) or part in _NAMES]
+    return f"{'.'.join(place) or 'it'}: {fault['msg']}"

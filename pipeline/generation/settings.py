@@ -1,5 +1,7 @@
 """The [generation] table: which model writes questions, and what they must be like."""
 
+from datetime import date
+
 from pydantic import Field
 
 from pipeline.settings_types import HttpUrl, Section, Share
@@ -10,6 +12,15 @@ class PriceSettings(Section):
 
     input: float = Field(ge=0, description="US dollars for a million tokens of a prompt")
     output: float = Field(ge=0, description="US dollars for a million tokens of an answer")
+    batch_input: float | None = Field(
+        None, ge=0, description="the same of a prompt in a message batch; unset: as input"
+    )
+    batch_output: float | None = Field(
+        None, ge=0, description="the same of an answer in a message batch; unset: as output"
+    )
+    as_of: date | None = Field(
+        None, strict=False, description="the day that the price is of", examples=["2026-11-30"]
+    )
 
 
 class GenerationSettings(Section):

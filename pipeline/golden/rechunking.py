@@ -27,15 +27,19 @@ Bits = NDArray[np.uint8]
 
 _TRACE = PIECE / 4
 _COMMON_IN_SHORT = 8
-_MOST_PARTS = 128
+_MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A chunk key and the text that its chunk had when it was judged."""
+    """A chunk key and the text that its chunk had when it was judged.
+
+    `tenant`: whose chunks may hold it, and those of nobody; None: anybody's.
+    """
 
     key: str
     text: str
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ class Found:
     """What became of a judged text; see `KeyState`.
 
     `places`: where it is now, in the order of the text; of a `CHANGED` one the chunk that is most
-    like it. `kept`: the share of it that its own key's chunk holds. `ambiguous`: the places are
-    several that hold all of it, and only one of them may be meant.
+    like it. `kept`: the share of it that its own key's chunk holds. `ambiguous`: the places are of
+    several documents, or apart in one, that hold as much of it, and only one may be meant.
     """
 
     state: KeyState
@@ -103,11 +107,13 @@ class Search:
         for number, each in enumerate(judged):
             self._by_key.setdefault(each.key, []).append(number)
 
-    def see(self, key: str, content: str) -> None:
-        """Note which of the judged texts a chunk holds some of."""
+    def see(self, key: str, content: str, tenant: str | None = None) -> None:
+        """Note which of the judged texts a chunk, of a tenant or of none, holds some of."""
         squashed = squash(content)
         own = self._by_key.get(key, ())
         for number in {*own, *self._candidates.of(document_of(key), squashed)}:
+            if _is_other(self._judged[number].tenant, tenant):
+                continue
             part = _part(key, squashed, self._texts[number])
             if part is not None and (part.share >= _TRACE or number in own):
                 self._keep(number, part)
@@ -115,15 +121,27 @@ class Search:
     def _keep(self, number: int, part: _Part) -> None:
         parts = self._parts[number]
         parts.append(part)
-        if len(parts) > _MOST_PARTS:
-            document = document_of(self._judged[number].key)
-            parts.sort(key=lambda each: (document_of(each.key) == document, *each.rank))
-            del parts[: _MOST_PARTS // 2]
+        if len(parts) > 2 * _MOST_PARTS:
+            parts[:] = _best(self._judged[number].key, parts)
 
     def found(self) -> Iterator[Found]:
         """Yield what became of each judged text, in the order given."""
         for judged, text, parts in zip(self._judged, self._texts, self._parts, strict=True):
-            yield _classify(judged.key, len(text), parts)
+            yield _classify(judged.key, len(text), _best(judged.key, parts))
+
+
+def _is_other(tenant: str | None, of_chunk: str | None) -> bool:
+    return None not in {tenant, of_chunk} and tenant != of_chunk
+
+
+def _best(key: str, parts: Sequence[_Part]) -> list[_Part]:
+    """Return the parts to remember, the same ones in whatever order the chunks came."""
+    document = document_of(key)
+    return sorted(
+        parts,
+        key=lambda part: (document_of(part.key) == document, *part.rank, part.key),
+        reverse=True,
+    )[:_MOST_PARTS]
 
 
 def _part(key: str, squashed: str, text: str) -> _Part | None:
@@ -163,12 +181,39 @@ def _classify(key: str, length: int, parts: Sequence[_Part]) -> Found:
     kept = max((part.share for part in own), default=0.0)
     if any(part.exact for part in own):
         return Found(KeyState.LIVE, [Place(key, 1.0)], 1.0)
-    here = _document(key, length, parts)
-    if exact := [part for part in here if part.exact]:
+    found = [_within(key, length, here, kept) for here in _documents(key, length, parts)]
+    if len(found) <= 1:
+        return found[0] if found else Found(KeyState.LOST, (), kept)
+    places = [place for each in found for place in each.places]
+    return Found(found[0].state, places, kept, ambiguous=bool(places))
+
+
+def _documents(key: str, length: int, parts: Sequence[_Part]) -> list[list[_Part]]:
+    """Return the parts by document, of those documents alone where the text is.
+
+    Its own, unless another one has more; several where others have as much as each other.
+    """
+    by_document: dict[str, list[_Part]] = {}
+    for part in sorted(parts, key=lambda part: part.key):
+        by_document.setdefault(document_of(part.key), []).append(part)
+    ranks = {
+        name: (any(p.exact for p in here), any(p.whole for p in here), _union(length, here))
+        for name, here in by_document.items()
+    }
+    own = document_of(key)
+    most = max(ranks.values(), default=None)
+    if own in ranks and (ranks[own][-1] >= KEPT or ranks[own] == most):
+        return [by_document[own]]
+    return [by_document[name] for name, rank in ranks.items() if rank == most]
+
+
+def _within(key: str, length: int, parts: Sequence[_Part], kept: float) -> Found:
+    """Return what became of a text that is in one document, if anywhere."""
+    if exact := [part for part in parts if part.exact]:
         return Found(KeyState.MOVED, [Place(_nearest(key, exact), 1.0)], kept)
-    if whole := [part for part in here if part.whole]:
+    if whole := [part for part in parts if part.whole]:
         return _merged(key, whole, kept)
-    pieces = _pieces(length, here)
+    pieces = _pieces(length, parts)
     best = max(pieces, key=lambda part: (part.share, part.key == key), default=None)
     if best is None or _union(length, pieces) < ALIKE:
         return Found(KeyState.LOST, (), kept)
@@ -176,20 +221,6 @@ def _classify(key: str, length: int, parts: Sequence[_Part]) -> Found:
         return Found(KeyState.SPLIT, _places([p for p in pieces if p.share >= PIECE]), kept)
     state = KeyState.CHANGED if best.share >= ALIKE else KeyState.LOST
     return Found(state, _places([best]) if state is KeyState.CHANGED else (), kept)
-
-
-def _document(key: str, length: int, parts: Sequence[_Part]) -> list[_Part]:
-    """Return the parts in the document where the text is: its own, unless another has more."""
-    by_document: dict[str, list[_Part]] = {}
-    for part in parts:
-        by_document.setdefault(document_of(part.key), []).append(part)
-    home = by_document.get(document_of(key), [])
-    if _union(length, home) >= KEPT or not by_document:
-        return home
-    return max(
-        by_document.values(),
-        key=lambda each: (any(p.exact for p in each), _union(length, each), each is home),
-    )
 
 
 def _pieces(length: int, parts: Sequence[_Part]) -> list[_Part]:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
 
+from pipeline.safe_text import MASK, clean
+
 _LONGEST_QUOTE = 200
 _ONE_DAY = 86_400.0
 
@@ -14,8 +16,12 @@ class MalformedReplyError(ValueError):
 
 
 def in_one_line(said: str, key: str) -> str:
-    """Return a foreign message on one line, shortened, with the key blotted out."""
-    line = " ".join(said.replace(key, "***").split())
+    """Return a foreign message on one line, shortened, with the key blotted out.
+
+    Without control characters and halves of surrogate pairs, which PostgreSQL does not store. They
+    go first, as the key may be written with some in it.
+    """
+    line = " ".join(clean(said).replace(key, MASK).split())
     return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE] + "..."
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 from pathlib import Path
 
 import psycopg
@@ -111,6 +112,13 @@ def test_a_review_that_was_killed_goes_on_and_is_undone(project: Project) -> Non
     with terminal(project, "golden", "review", "--no-search") as shown:
         assert "What does a green lamp mean?" in shown.wait_for("1 of 2") + shown.wait_for("q quit")
         shown.press("u")
+        shown.wait_for("undo accept of question")
+        shown.wait_for("of an earlier review? y, or any other")
+        shown.press("n")
+        assert "What does a green lamp mean?" in shown.wait_for("left as it was")
+        shown.press("u")
+        shown.wait_for("y, or any other")
+        shown.press("y")
         shown.wait_for("How do I get the factory state back?")
         shown.wait_for("undone: accept")
         shown.press("q")
@@ -157,6 +165,29 @@ def test_an_editor_is_used_where_one_is_set(project: Project) -> None:
     assert stored(project)[0]["question"]["text"] == "Edited?"
 
 
+def test_an_editor_that_fails_is_told_and_the_review_goes_on(project: Project) -> None:
+    with terminal(project, "golden", "review", "--no-search", EDITOR="no-such-editor") as shown:
+        shown.wait_for("q quit")
+        shown.press("e")
+        shown.wait_for("see $VISUAL and $EDITOR")
+        shown.press("a")
+        shown.wait_for("2 of 3")
+    assert statuses(project)[0] == "active"
+
+
+@pytest.mark.parametrize("arrow", [["\x1b[A"], ["\x1b", "[A"], ["\x1bOA"]])
+def test_an_arrow_key_decides_nothing(project: Project, arrow: list[str]) -> None:
+    with terminal(project, "golden", "review", "--no-search") as shown:
+        shown.wait_for("q quit")
+        for part in arrow:
+            shown.press(part)
+            time.sleep(0.3)
+        shown.wait_for("press ? for what the keys do")
+        shown.press("q")
+        assert shown.finish() == 0
+    assert statuses(project) == ["proposed"] * 3
+
+
 def test_without_a_terminal_the_way_by_file_is_named(project: Project) -> None:
     assert "golden review --export FILE" in project.fails("golden", "review")
 
@@ -187,6 +218,7 @@ def test_decisions_that_nobody_may_lose_are_not_written_over(project: Project) -
     (["--export", "a.csv", "--import", "b.csv"], "--export and --import cannot be had at once"),
     (["--import", "nowhere.csv"], "nowhere.csv: cannot be read"),
     (["--import", "b.csv", "17"], "leave ids and strategies out"),
+    (["--export", "a.csv", "--strategy", "nope"], "leave --strategy out"),
     (["--json"], "--json goes with --export and --import"),
     (["--export", "a.csv", "999999999"], "has no question 999999999"),
     (["--export", "a.csv", "--category", "none"], "there is no such question to review"),

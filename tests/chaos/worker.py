@@ -8,8 +8,7 @@ scenario stops a process are wrapped around its functions here; mutants are patc
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing them copies what is to be shortened
@@ -53,13 +52,8 @@ def wrap_points() -> None:
 
     measure, post, reduce = measuring.measure, alerting._post, reducing._reduce
 
-    def measure_and_pause(
-        ctx: "Context",
-        run: "Run",
-        items: "Sequence[GoldenItem]",
-        stale: Mapping[int, frozenset[str]] = MappingProxyType({}),
-    ) -> Any:  # noqa: ANN401
-        found = measure(ctx, run, items, stale)
+    def measure_and_pause(ctx: "Context", run: "Run", items: "Sequence[GoldenItem]") -> Any:  # noqa: ANN401
+        found = measure(ctx, run, items)
         pause("store", f"{run.id} {items[0].position}")
         return found
 

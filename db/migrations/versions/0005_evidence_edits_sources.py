@@ -21,6 +21,9 @@ ALTER TABLE recallwatch.judgment
         REFERENCES recallwatch.evidence,
     ADD COLUMN judged_at timestamptz NOT NULL DEFAULT now(),
     ADD COLUMN judged_by text;
+-- When a question was changed last is the best that is known of when it was judged.
+UPDATE recallwatch.judgment j SET judged_at = q.updated_at
+FROM recallwatch.question q WHERE q.id = j.question_id;
 CREATE INDEX judgment_evidence_hash_idx ON recallwatch.judgment (evidence_hash)
     WHERE evidence_hash IS NOT NULL;
 ALTER TABLE recallwatch.question
@@ -62,23 +65,13 @@ CREATE TABLE recallwatch.edit_item (
     after       jsonb NOT NULL,
     CONSTRAINT edit_item_pkey PRIMARY KEY (edit_id, question_id)
 );
-
-CREATE TABLE recallwatch.stale_key (
-    batch_id bigint NOT NULL CONSTRAINT stale_key_batch_id_fkey
-        REFERENCES recallwatch.batch ON DELETE CASCADE,
-    position integer NOT NULL,
-    key      text NOT NULL,
-    state    text NOT NULL CONSTRAINT stale_key_state_known
-        CHECK (state IN ('live', 'changed', 'moved', 'split', 'merged', 'lost')),
-    CONSTRAINT stale_key_pkey PRIMARY KEY (batch_id, position, key)
-);
+CREATE INDEX edit_item_question_id_idx ON recallwatch.edit_item (question_id);
 ALTER TABLE recallwatch.run ADD COLUMN by_source jsonb;
 """
 
 DOWNGRADE = """
 ALTER TABLE recallwatch.run DROP COLUMN by_source;
-DROP TABLE recallwatch.stale_key, recallwatch.edit_item, recallwatch.edit,
-    recallwatch.proposed_key;
+DROP TABLE recallwatch.edit_item, recallwatch.edit, recallwatch.proposed_key;
 DROP INDEX recallwatch.question_status_idx;
 ALTER TABLE recallwatch.question
     DROP COLUMN provenance, DROP COLUMN reviewed_at, DROP COLUMN reviewed_by,

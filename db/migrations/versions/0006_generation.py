@@ -11,6 +11,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
+# NaN is above infinity for PostgreSQL: what is below it is a number.
 UPGRADE = """
 CREATE TABLE recallwatch.generation (
     id                 bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT generation_pkey PRIMARY KEY,
@@ -21,9 +22,10 @@ CREATE TABLE recallwatch.generation (
     message_batches    boolean NOT NULL,
     corpus_fingerprint jsonb NOT NULL,
     max_cost           double precision
-        CONSTRAINT generation_max_cost_not_negative CHECK (max_cost >= 0),
+        CONSTRAINT generation_max_cost_is_an_amount
+        CHECK (max_cost >= 0 AND max_cost < 'Infinity'),
     spent              double precision NOT NULL DEFAULT 0
-        CONSTRAINT generation_spent_not_negative CHECK (spent >= 0),
+        CONSTRAINT generation_spent_is_an_amount CHECK (spent >= 0 AND spent < 'Infinity'),
     requested_by       text,
     error              text,
     screen_token       bigint NOT NULL DEFAULT 0,
@@ -54,6 +56,7 @@ CREATE TABLE recallwatch.generation_request (
     next_at        timestamptz,
     rung_at        timestamptz,
     message_batch  text,
+    batch_gone     boolean NOT NULL DEFAULT false,
     reserved       double precision NOT NULL DEFAULT 0,
     cost           double precision,
     input_tokens   bigint,
@@ -65,7 +68,10 @@ CREATE TABLE recallwatch.generation_request (
         ((state = 'leased') <= (lease_until IS NOT NULL)),
     CONSTRAINT generation_request_asked_is_looked_after CHECK
         (state <> 'asked' OR lease_until IS NOT NULL OR message_batch IS NOT NULL),
-    CONSTRAINT generation_request_reserved_not_negative CHECK (reserved >= 0),
+    CONSTRAINT generation_request_reserved_is_an_amount
+        CHECK (reserved >= 0 AND reserved < 'Infinity'),
+    CONSTRAINT generation_request_gone_is_a_batch CHECK
+        (NOT batch_gone OR message_batch IS NOT NULL),
     CONSTRAINT generation_request_answered_has_reply CHECK
         (state <> 'answered' OR reply IS NOT NULL),
     CONSTRAINT generation_request_says_why CHECK
@@ -98,9 +104,15 @@ CREATE TABLE recallwatch.candidate (
     CONSTRAINT candidate_rejection_when_rejected CHECK
         ((state = 'rejected') = (rejection IS NOT NULL))
 );
+
+UPDATE recallwatch.batch SET max_cost = NULL WHERE max_cost >= 'Infinity';
+ALTER TABLE recallwatch.batch DROP CONSTRAINT batch_max_cost_not_negative,
+    ADD CONSTRAINT batch_max_cost_is_an_amount CHECK (max_cost >= 0 AND max_cost < 'Infinity');
 """
 
 DOWNGRADE = """
+ALTER TABLE recallwatch.batch DROP CONSTRAINT batch_max_cost_is_an_amount,
+    ADD CONSTRAINT batch_max_cost_not_negative CHECK (max_cost >= 0);
 DROP TABLE recallwatch.candidate, recallwatch.generation_request, recallwatch.generation;
 """
 

@@ -13,12 +13,16 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
+from pipeline.corpus.languages import CONFIGURATIONS
 from pipeline.generation.base import Ask, SourceChunk
 from pipeline.types import Kind
 
 VERSION = "questions-1"
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,20}([-_][A-Za-z0-9]{1,8})*")
+# Language, script and region of RFC 5646: no longer words, which could give orders.
+_LANGUAGE_CODE = re.compile(
+    r"[a-z]{2,3}([-_][a-z]{4})?([-_]([a-z]{2}|[0-9]{3}))?", re.ASCII | re.IGNORECASE
+)
 _NEEDS_ALL = "\n- needs every one of the excerpts: none of them answers it alone;"
 
 
@@ -77,10 +81,15 @@ def _needs_all(ask: Ask) -> bool:
 
 
 def _in_words(language: str | None) -> str:
-    """Return which language to write in; a corpus's code is data too, and must look like one."""
-    if language is None or not _LANGUAGE.fullmatch(language):
+    """Return which language to write in; a corpus's label is data too: a code, or a known name."""
+    if language is None or not _is_label(language):
         return "the language of the excerpts"
     return f"the language of the excerpts (said to be {language})"
+
+
+def _is_label(language: str) -> bool:
+    known = language.lower() in CONFIGURATIONS
+    return known or _LANGUAGE_CODE.fullmatch(language) is not None
 
 
 def _forbidden(terms: Sequence[str], mark: str) -> str:

@@ -8,9 +8,11 @@ from db import generation_requests, generations
 from db.generation_requests import Claim
 from db.generations import NewGeneration
 from db.session import Database
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.base import Answer, Ask, Draft, SourceChunk, Usage
 from pipeline.generation.plan import GenerationPlan
 from pipeline.generation.settings import GenerationSettings
+from pipeline.settings import CorpusSettings
 from pipeline.types import Kind
 from tests.integration.db.building import SET, execute, fetch
 
@@ -29,7 +31,8 @@ def asks(n: int) -> list[Ask]:
 def plan(**changes: object) -> dict[str, Any]:
     made = GenerationPlan(
         generation=GenerationSettings(attempts=ATTEMPTS), prompt_version="questions-1", sample=3,
-        categories={"factual": 1}, seed=1,
+        categories={"factual": 1}, seed=1, search={}, corpus=CorpusSettings(),
+        embedding=EmbeddingSettings(), k=10, look_depth=100,
     )  # fmt: skip
     return made.model_copy(update=changes).to_json()
 

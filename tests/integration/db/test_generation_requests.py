@@ -1,10 +1,17 @@
 """Requests to a model: the cap is never passed, and what was paid for is never sent again."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from db import forgotten_requests, generation_requests, generations
+from db import (
+    forgotten_requests,
+    generation_requests,
+    generation_resuming,
+    generations,
+    message_batches,
+)
 from db.generation_requests import Claim, Leave
 from db.session import Database
 from pipeline.errors import InputError
@@ -42,10 +49,10 @@ def resume(
     db: Database, generation_id: int, *, ask_again: bool = False, max_cost: float | None = None
 ) -> str:
     with db.begin() as session:
-        return generations.resume(
+        return generation_resuming.resume(
             session, generation_id, ask_again=ask_again, max_cost=max_cost,
             deadline=timedelta(hours=1),
-        )  # fmt: skip
+        ).status  # fmt: skip
 
 
 def put_back(db: Database, hold: Claim, *, wait: float = 0, counted: bool = True) -> bool:
@@ -320,7 +327,9 @@ def test_chunks_that_were_asked_for_are_remembered_and_those_never_sent_are_not(
     create(db, [Ask([chunk("other:1")], ["x"])], set_name="other")
 
     with db.begin() as session:
-        assert generation_requests.asked_keys(session, "default") == {"d:1", "new:1"}
+        found = generation_requests.asked_chunks(session, "default")
+    assert {each.key for each in found} == {"d:1", "new:1"}
+    assert chunk("d:1") in found
 
 
 def test_a_generation_without_a_cap_or_with_settings_of_its_own_counts_its_attempts(
@@ -339,3 +348,75 @@ def test_the_database_refuses_a_sent_request_that_nobody_looks_after(db: Databas
 
     with pytest.raises(Exception, match="asked_is_looked_after"):
         execute(db, "UPDATE recallwatch.generation_request SET state = 'asked'")
+
+
+def again(**changes: object) -> dict[str, Any]:
+    return plan(again=True, **changes)
+
+
+@pytest.mark.parametrize("over", ["cancelled", "stopped"])
+def test_what_another_generation_asked_for_since_is_left_out_by_a_resume(
+    db: Database, over: str
+) -> None:
+    first = create(db, asks(2))
+    if over == "stopped":
+        stop(db, first)
+    else:
+        with db.begin() as session:
+            generations.cancel(session, first)
+    second = create(db, asks(1))
+    answered(db, second)
+
+    with db.begin() as session:
+        resumed = generation_resuming.resume(
+            session, first, ask_again=False, max_cost=None, deadline=timedelta(hours=1)
+        )
+
+    assert resumed.left_out == 1
+    assert states(db, first) == ["failed", "pending"]
+    answered(db, first, 2)
+    with pytest.raises(InputError, match=r"1 request: another generation .* asked for its chunks"):
+        resume(db, create_stopped_beside(db))
+
+
+def create_stopped_beside(db: Database) -> int:
+    """Return a generation of one request, which failed, and whose chunk another one has since."""
+    generation_id = create(db, [Ask([chunk("shared:1")], ["x"])])
+    stop(db, generation_id)
+    answered(db, create(db, [Ask([chunk("shared:1")], ["x"])]))
+    return generation_id
+
+
+def test_a_generation_that_was_to_ask_for_the_same_chunks_again_does(db: Database) -> None:
+    generation_id = create(db, asks(1), settings=again())
+    stop(db, generation_id)
+    answered(db, create(db, asks(1)))
+
+    assert resume(db, generation_id) == "running"
+
+
+def test_asked_again_a_message_batch_is_looked_at_before_anything_is_sent(db: Database) -> None:
+    generation_id = create(db, asks(3), message_batches=True)
+    holds = [asked(db, generation_id, number) for number in (1, 2, 3)]
+    with db.begin() as session:
+        message_batches.note(session, holds[:1], "batch_1")
+        message_batches.note(session, holds[1:2], "batch_2")
+        generation_requests.give_up(session, holds[0], "late")
+        generation_requests.give_up(session, holds[1], "it is gone", batch_gone=True)
+        generation_requests.give_up(session, holds[2], "no id came")
+
+    resume(db, generation_id, ask_again=True)
+
+    assert states(db, generation_id) == ["asked", "pending", "pending"]
+
+
+def test_not_asked_again_every_message_batch_is_looked_at(db: Database) -> None:
+    generation_id = create(db, asks(1), message_batches=True)
+    hold = asked(db, generation_id)
+    with db.begin() as session:
+        message_batches.note(session, [hold], "batch_1")
+        generation_requests.give_up(session, hold, "with another key", batch_gone=True)
+
+    resume(db, generation_id)
+
+    assert states(db, generation_id) == ["asked"], "the key may have been put right"

@@ -1,13 +1,25 @@
 """Candidates of a generation: filtered by one worker at a time, kept as golden questions."""
 
-import pytest
+import math
+import threading
 
-from db import candidates, forgotten_requests, generation_figures, generations, message_batches
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from db import (
+    candidates,
+    forgotten_requests,
+    generation_figures,
+    generations,
+    golden,
+    golden_import,
+    message_batches,
+)
 from db.candidates import Alternative, CandidateRow
 from db.session import Database
 from pipeline.errors import InputError
-from pipeline.types import Status
-from tests.integration.db.building import execute, fetch
+from pipeline.types import Question, Status
+from tests.integration.db.building import SET, execute, fetch, snapshot
 from tests.integration.db.generating import (
     answer,
     answered,
@@ -231,3 +243,95 @@ def test_a_batch_given_up_while_it_was_sent_is_looked_at_all_the_same(db: Databa
         message_batches.note(session, [hold], "batch_1")
 
     assert states(db, generation_id) == ["asked"]
+
+
+def kept(db: Database, row: CandidateRow) -> None:
+    with db.begin() as session:
+        candidates.keep(session, row, {}, [], Status.ACTIVE)
+
+
+def test_a_question_kept_while_a_version_is_made_is_in_the_next_one(
+    db: Database, screening: int
+) -> None:
+    first, second, _ = drafted(db, screening)
+    kept(db, first)
+    with db.begin() as session:
+        version = golden.snapshot(session, SET)
+        keeping = threading.Thread(target=kept, args=(db, second))
+        keeping.start()
+        keeping.join(0.3)
+        assert keeping.is_alive(), "it waits for the version"
+    keeping.join(10)
+
+    assert (version.size, snapshot(db).size) == (1, 2)
+    assert snapshot(db).fingerprint != version.fingerprint
+
+
+def test_an_import_and_a_filtering_of_the_same_questions_do_not_wait_for_each_other(
+    db: Database, screening: int
+) -> None:
+    first, second, _ = drafted(db, screening)
+    both = [
+        Question(row.text, row.expected, category=row.category, language=row.language)
+        for row in (first, second)
+    ]
+    reports: list[object] = []
+
+    def bring_in() -> None:
+        with db.begin() as session:
+            reports.append(golden_import.import_questions(session, SET, both))
+
+    with db.begin() as session:
+        candidates.keep(session, second, {}, [], Status.PROPOSED)
+        importing = threading.Thread(target=bring_in)
+        importing.start()
+        importing.join(0.3)
+        assert candidates.keep(session, first, {}, [], Status.PROPOSED) is not None
+    importing.join(10)
+
+    assert len(reports) == 1
+    assert fetch(db, "SELECT count(*) FROM recallwatch.question") == [2]
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE recallwatch.generation SET max_cost = :amount",
+        "UPDATE recallwatch.generation SET spent = :amount",
+        "UPDATE recallwatch.generation_request SET reserved = :amount",
+    ],
+)
+@pytest.mark.usefixtures("screening")
+def test_what_is_no_amount_of_money_is_not_stored(
+    db: Database, statement: str, amount: float
+) -> None:
+    with pytest.raises(IntegrityError, match="is_an_amount"):
+        execute(db, statement, {"amount": amount})
+
+
+def test_what_could_not_be_checked_is_counted(db: Database, screening: int) -> None:
+    first, second, third = drafted(db, screening)
+    for row, facts in (
+        (first, {"notes": ["no room"], "not_asked": {"vector": "no vectors"}}),
+        (second, {"notes": ["no room"]}),
+        (third, {}),
+    ):
+        with db.begin() as session:
+            candidates.keep(session, row, facts, [], Status.PROPOSED)
+
+    with db.begin() as session:
+        seen = generation_figures.figures(session, screening)
+
+    assert seen.unchecked == {"no room": 2, "vector could not be asked: no vectors": 1}
+
+
+def test_who_notes_a_batch_hears_that_the_generation_was_cancelled_meanwhile(db: Database) -> None:
+    generation_id = create(db, asks(2), message_batches=True)
+    holds = [asked(db, generation_id, number) for number in (1, 2)]
+    with db.begin() as session:
+        assert message_batches.note(session, holds[:1], "batch_1")
+        assert generations.cancel(session, generation_id) == ["batch_1"]
+
+    with db.begin() as session:
+        assert not message_batches.note(session, holds[1:], "batch_2")

@@ -4,6 +4,8 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from db import edits, golden
 from db.golden_import import ImportReport, import_questions
 from db.session import Database
@@ -90,6 +92,20 @@ def test_new_evidence_takes_the_place_of_the_old(db: Database) -> None:
     import_set(db, [replace(A, evidence={"manual:3": "Hold.", "faq:1": "Press."})])
 
     assert evidence_of(db) == {"manual:3": "Hold.", "faq:1": "Press."}
+
+
+@pytest.mark.parametrize(
+    ("brought", "left"), [({}, None), ({"a:0": "what it says now"}, "what it says now")]
+)
+def test_another_grade_is_not_one_of_the_old_evidence(
+    db: Database, brought: dict[str, str], left: str | None
+) -> None:
+    known = {"a:0": "old", "b:0": "kept"}
+    import_set(db, [Question("q", {"a:0": 1, "b:0": 1}, external_id="q", evidence=known)])
+
+    import_set(db, [Question("q", {"a:0": 2, "b:0": 1}, external_id="q", evidence=brought)])
+
+    assert evidence_of(db) == {"a:0": left, "b:0": "kept"}
 
 
 def test_who_judged_and_when_changes_with_the_judgment_alone(db: Database) -> None:

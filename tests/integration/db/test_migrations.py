@@ -114,6 +114,21 @@ def test_an_exact_search_that_was_refused_before_is_known_as_refused(own_db: Dat
     assert fetch(own_db, "SELECT run_id FROM recallwatch.shard WHERE refused") == [refused]
 
 
+def test_a_judgment_of_before_is_as_old_as_its_question(own_db: Database) -> None:
+    import_set(own_db, questions(2))
+    execute(own_db, "UPDATE recallwatch.question SET updated_at = '2025-03-02T06:00:00Z'"
+                    " WHERE text LIKE '%1%'")  # fmt: skip
+    with own_db.connect() as connection:
+        command.downgrade(migrate._config(connection), "0004")
+
+    migrate.upgrade(own_db)
+
+    ages = fetch(own_db, "SELECT judged_at = updated_at FROM recallwatch.judgment"
+                         " JOIN recallwatch.question ON id = question_id")  # fmt: skip
+    assert ages
+    assert all(ages)
+
+
 def test_alembic_finds_no_difference_between_models_and_migrations(db: Database) -> None:
     options = {
         "include_schemas": True,

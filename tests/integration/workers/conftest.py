@@ -144,6 +144,7 @@ def asker(open_context: Opener, claude: AnthropicServer) -> Context:
     """Give a context that asks the loopback server, at a dollar for a million tokens."""
     generation = GenerationSettings(
         base_url=claude.url, min_characters=20, timeout=5, attempts=2,
-        prices={"claude-haiku-4-5": PriceSettings(input=1, output=1)},
+        prices={"claude-haiku-4-5": PriceSettings(
+            input=1, output=1, batch_input=0.5, batch_output=0.5)},
     )  # fmt: skip
     return open_context(generation=generation, anthropic_api_key=SecretStr("sk-ant-test"))

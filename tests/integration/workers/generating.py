@@ -18,7 +18,8 @@ from workers.doorbell import (
     SCREEN_GENERATION,
     SUBMIT_GENERATION,
 )
-from workers.generating import Wanted, prepare, start
+from workers.drawing import Wanted
+from workers.generating import prepare, start
 from workers.generation import ask, poll, submit
 
 TASKS: dict[str, Callable[..., object]] = {

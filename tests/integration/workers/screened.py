@@ -7,12 +7,15 @@ from typing import Any
 from db.session import Database
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.base import Ask, SourceChunk
+from pipeline.settings import EvalSettings, Settings
 from tests.integration.db.building import fetch
 from tests.integration.db.generating import answered, create, plan, status
 from tests.integration.workers.conftest import TENANTS, TEXTS
 from tests.integration.workers.working import DIMENSIONS
 from workers.context import Context
+from workers.enqueue import run_settings
 
 BATTERY = "For what period does a fresh power cell keep it alive?"
 RETURN = "Can I send my purchase back after three weeks?"
@@ -26,6 +29,20 @@ def ask_of(key: str, **changes: Any) -> Ask:  # noqa: ANN401 - fields of Ask
     return replace(Ask([chunk], ["factual"]), **changes)
 
 
+def searched(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of Settings
+    """Return how a generation's plan has its questions checked, by these settings."""
+    fields: dict[str, Any] = {
+        "embedding": EmbeddingSettings(dimensions=DIMENSIONS),
+        "eval": EvalSettings(k=3, strategies=["vector", "fulltext", "hybrid"]),
+    }
+    settings = Settings(**(fields | changes))
+    return {
+        "search": {name: run_settings(settings, name) for name in settings.eval.strategies},
+        "corpus": settings.corpus, "embedding": settings.embedding, "k": settings.eval.k,
+        "look_depth": settings.eval.look_depth,
+    }  # fmt: skip
+
+
 def drafted(
     db: Database,
     drafts: Drafts,
@@ -36,7 +53,8 @@ def drafted(
 ) -> int:
     """Return a generation whose requests, one a draft (key, text), are all answered."""
     wanted = [ask_of(key, **(asks or {})) for key, _ in drafts]
-    generation_id = create(db, wanted, settings=plan(**(plans or {})), **changes)
+    settings = plan(**(searched() | dict(plans or {})))
+    generation_id = create(db, wanted, settings=settings, **changes)
     for number, (_, text) in enumerate(drafts, start=1):
         answered(db, generation_id, number, text)
     assert status(db, generation_id) == "screening"

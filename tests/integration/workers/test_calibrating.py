@@ -1,7 +1,7 @@
 """A/A pairs on a real index: quiet when it is asked again, noisy when it is rebuilt."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -115,10 +115,8 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     """Note hit@3 of each question by strategy and round, as it was measured."""
     seen: Rounds = {}
 
-    def note(
-        ctx: Context, run: Run, items: Sequence[GoldenItem], stale: Mapping[int, frozenset[str]]
-    ) -> tuple[list[ResultRow], Stats]:
-        rows, stats = measure(ctx, run, items, stale)
+    def note(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
+        rows, stats = measure(ctx, run, items)
         rounds = seen.setdefault(run.strategy, [])
         for row in rows:
             if row.position == 0:
@@ -208,13 +206,11 @@ def fail_sometimes(
     rounds = itertools.count(-1)
     number = -1
 
-    def spoil(
-        ctx: Context, run: Run, items: Sequence[GoldenItem], stale: Mapping[int, frozenset[str]]
-    ) -> tuple[list[ResultRow], Stats]:
+    def spoil(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
         nonlocal number
         if items[0].position == 0:
             number = next(rounds) + 1
-        rows, stats = measure(ctx, run, items, stale)
+        rows, stats = measure(ctx, run, items)
         return [_failed(row) if fails(number, row) else row for row in rows], stats
 
     monkeypatch.setattr(calibrating, "measure", spoil)

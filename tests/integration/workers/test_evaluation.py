@@ -1,6 +1,6 @@
 """One shard: what stops it, what is told of it, and that no fault becomes a miss."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
@@ -278,11 +278,11 @@ def test_a_worker_that_lost_its_shard_while_measuring_stores_nothing(
     bell.take()
 
     def measure_too_long(
-        ctx: Context, run: Run, items: Sequence[GoldenItem], stale: Mapping[int, frozenset[str]]
+        ctx: Context, run: Run, items: Sequence[GoldenItem]
     ) -> tuple[list[ResultRow], dict[str, float]]:
         expire(db, run_id)
         assert claim(db, run_id, worker="another") is not None
-        return measure(ctx, run, items, stale)
+        return measure(ctx, run, items)
 
     monkeypatch.setattr(evaluation, "measure", measure_too_long)
     evaluate(ctx, run_id, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from db import generation_requests
+from db.generation_requests import Claim
 from pipeline.errors import InputError, TransientError
 from tests.integration.db.building import execute
 from tests.integration.workers.conftest import Opener
@@ -22,6 +23,7 @@ from tests.integration.workers.generating import (
 )
 from tests.integration.workers.working import Bell
 from tests.loopback.anthropic_server import AnthropicServer, hang, message, refuse
+from workers.asking import NOT_STORED
 from workers.context import Context
 from workers.generating import prepare, resume
 from workers.generation import ask
@@ -221,3 +223,23 @@ def test_a_request_past_its_deadline_is_not_sent_at_all(
 
     assert seen(asker, generation_id)[0].status == "failed"
     assert claude.requests == []
+
+
+def test_an_answer_that_cannot_be_stored_is_given_up_and_ends_nothing_else(
+    asker: Context, bell: Bell, claude: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generation_id = begin(asker)
+    store = generation_requests.store
+
+    def poisoned(session: Any, claim: Claim, *rest: Any) -> object:  # noqa: ANN401 - passed on
+        if claim.number == 1:
+            raise ValueError("a character that the database does not take")
+        return store(session, claim, *rest)
+
+    monkeypatch.setattr(generation_requests, "store", poisoned)
+
+    assert work(asker, bell) == [generation_id]
+    figures = seen(asker, generation_id)[1]
+    assert figures.counts.requests == {"unknown": 1, "answered": 2}
+    assert list(figures.faults) == [NOT_STORED]
+    assert figures.spent >= cost_of(claude)

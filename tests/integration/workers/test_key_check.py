@@ -1,22 +1,39 @@
 """Keys that are still there but stand for other texts: the trap of re-chunking."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, Never
 
 import pytest
 
-from db import stale_keys
+from db import edits
 from pipeline.errors import CorpusError
 from pipeline.settings import EvalSettings
-from pipeline.types import Kind, Question
+from pipeline.types import EditAction, Kind, Question
 from pipeline.verdict.settings import GateRules, GateSettings
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, TEXTS, Opener
 from tests.integration.workers.rechunking import joined, rewrite, shifted
-from tests.integration.workers.working import Bell, finish_runs, rows_of, run_of, start_runs
-from workers import calibrating
+from tests.integration.workers.working import (
+    Bell,
+    finish_by_sweeping,
+    finish_runs,
+    rows_of,
+    run_of,
+    start_runs,
+)
+from workers import calibrating, remapping, resuming
+from workers import evidence as evidence_of_workers
 from workers.context import Context
-from workers.enqueue import Request, start
+from workers.enqueue import Request, StartedBatch, start
 from workers.reindexing import reindexed
+
+WAITING = """
+    SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 FULLTEXT = Request(["fulltext"])
 
@@ -30,13 +47,8 @@ def evidence_of(ctx: Context) -> dict[str, str]:
     ))  # fmt: skip
 
 
-def stale_of(ctx: Context, batch_id: int) -> list[tuple[int, str, str]]:
-    return fetch(
-        ctx.database,
-        "SELECT position, key, state FROM recallwatch.stale_key WHERE batch_id = :batch"
-        " ORDER BY position, key",
-        {"batch": batch_id},
-    )
+def stale_of(started: StartedBatch) -> list[tuple[int, str, str]]:
+    return sorted((each.position, each.key, each.state) for each in started.keys.stale)
 
 
 def set_text(ctx: Context, key: str, content: str) -> None:
@@ -94,7 +106,6 @@ def test_at_document_level_texts_do_not_matter(ctx: Context) -> None:
     started = start(ctx, replace(FULLTEXT, level="document"))
 
     assert (started.keys.stale, started.keys.ineligible) == ((), 1)
-    assert stale_of(ctx, started.batch_id) == []
 
 
 @pytest.mark.usefixtures("bell")
@@ -145,7 +156,7 @@ def test_a_stale_key_is_no_hit_and_no_miss(ctx: Context, bell: Bell) -> None:
     started = start(ctx, FULLTEXT)
     bell.work(ctx)
 
-    assert stale_of(ctx, started.batch_id) == [
+    assert stale_of(started) == [
         (1, "battery:0", "moved"), (2, "battery:1", "moved"),
     ]  # fmt: skip
     results = {row[0]: row for row in rows_of(ctx, started.run_ids[0])}
@@ -204,7 +215,7 @@ def test_a_small_edit_is_scored_as_before(ctx: Context, edited: str) -> None:
 
     started = start_runs(ctx, "fulltext")
 
-    assert stale_of(ctx, started.batch_id) == []
+    assert stale_of(started) == []
     assert len(started.warnings) == 1
 
 
@@ -216,10 +227,8 @@ def test_evidence_belongs_to_the_judgment_not_to_the_key(ctx: Context) -> None:
 
     first, second = start_runs(ctx, "fulltext"), start_runs(ctx, "fulltext")
 
-    assert [(key, state) for _, key, state in stale_of(ctx, first.batch_id)] == [
-        ("weight:0", "lost")
-    ]
-    assert stale_of(ctx, second.batch_id) == stale_of(ctx, first.batch_id)
+    assert [(key, state) for _, key, state in stale_of(first)] == [("weight:0", "lost")]
+    assert stale_of(second) == stale_of(first)
     assert second.keys.ineligible == 2
 
 
@@ -290,18 +299,148 @@ def test_nobody_waits_for_a_schedule_so_its_runs_end_unmeasured(ctx: Context, be
     assert evidence_of(ctx)["reset:0"] == TEXTS["reset:0"]
 
 
-def test_a_notice_that_joins_brings_the_newer_stale_keys(ctx: Context, bell: Bell) -> None:
-    finish_runs(ctx, bell, "fulltext")
+def missing_of(ctx: Context, run_id: int) -> list[list[str]]:
+    return [row[6] for row in rows_of(ctx, run_id)]
+
+
+@pytest.mark.parametrize("strategy", ["fulltext", "vector"])
+def test_a_corpus_that_is_written_after_the_notice_is_not_scored_against_foreign_texts(
+    ctx: Context, bell: Bell, strategy: str
+) -> None:
+    finish_runs(ctx, bell, strategy)
+    started = reindexed(ctx, Request([strategy])).started
     rewrite(ctx, shifted())
-    first = reindexed(ctx, FULLTEXT).started
-    before = stale_of(ctx, first.batch_id)
+    execute(ctx.database, "UPDATE recallwatch.batch SET quiet_until = now() - interval '1s'")
+
+    finish_by_sweeping(ctx, bell)
+
+    assert started.keys.stale == ()
+    run = run_of(ctx, started.run_ids[0])
+    assert (run.status, run.verdict, run.n_scored) == ("completed", "unmeasured", 0)
+    assert missing_of(ctx, run.id)[0] == ["reset:0", "reset:1"]
+
+
+def test_texts_that_are_back_when_the_runs_start_are_scored(ctx: Context, bell: Bell) -> None:
+    [before] = finish_runs(ctx, bell, "fulltext")
+    rewrite(ctx, shifted())
+    started = start(ctx, replace(FULLTEXT, trigger="schedule"))
     rewrite(ctx, TEXTS)
 
-    second = reindexed(ctx, FULLTEXT).started
+    bell.work(ctx)
 
-    assert second.joined
-    assert len(before) == 7
-    assert stale_of(ctx, first.batch_id) == []
+    assert len(started.keys.stale) == 7
+    assert run_of(ctx, started.run_ids[0]).n_scored == before.n_scored
+
+
+def test_a_resumed_run_looks_at_the_texts_of_now(ctx: Context, bell: Bell) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    resuming.cancel(ctx, [run_id])
+    bell.take()
+    resuming.resume(ctx, run_id)
+    set_text(ctx, "battery:0", TEXTS["battery:1"])
+
+    bell.work(ctx)
+
+    assert missing_of(ctx, run_id)[1] == ["battery:0"]
+
+
+def test_a_run_of_before_a_remap_does_not_take_old_keys_for_new_texts(
+    ctx: Context, bell: Bell
+) -> None:
+    finish_runs(ctx, bell, "fulltext")
+    [run_id] = start_runs(ctx, "fulltext").run_ids
+    rewrite(ctx, shifted())
+    remapping.remap(ctx, "default", remapping.check(ctx, "default"), by="ann")
+
+    bell.work(ctx)
+
+    assert "reset:0" in missing_of(ctx, run_id)[0]
+    assert missing_of(ctx, run_id)[1] == ["battery:0"]
+
+
+@pytest.mark.usefixtures("bell")
+def test_a_text_that_differs_in_blanks_alone_is_looked_at_closer_once(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_runs(ctx, "fulltext")
+    spaced = TEXTS["weight:0"].replace(" ", "  ")
+    set_text(ctx, "weight:0", spaced)
+
+    start_runs(ctx, "fulltext")
+
+    assert evidence_of(ctx)["weight:0"] == spaced
+    monkeypatch.setattr(evidence_of_workers, "_search", _not_to_be_called)
+    start_runs(ctx, "fulltext")
+
+
+def _not_to_be_called(*_arguments: object) -> Never:
+    raise AssertionError
+
+
+@pytest.mark.usefixtures("bell")
+def test_blanks_that_changed_undo_no_edit_and_no_review(ctx: Context) -> None:
+    start_runs(ctx, "fulltext")
+    [question_id] = fetch(ctx.database, "SELECT question_id FROM recallwatch.judgment"
+                                        " WHERE key = 'weight:0'")  # fmt: skip
+    with ctx.database.begin() as session:
+        before = edits.states(session, [question_id])[question_id]
+        edit_id = edits.apply(session, "default", EditAction.CHANGE,
+                              {question_id: replace(before, category="x")}, by=None)  # fmt: skip
+    set_text(ctx, "weight:0", TEXTS["weight:0"].replace(" ", "  "))
+    start_runs(ctx, "fulltext")
+
+    assert edit_id is not None
+    with ctx.database.begin() as session:
+        assert edits.undo(session, edit_id, by=None) == 1
+
+
+@pytest.mark.usefixtures("bell")
+@pytest.mark.parametrize("rows", [("aa", "zz"), ("zz", "aa")])
+def test_of_several_rows_of_a_key_always_the_same_is_kept(ctx: Context, rows: list[str]) -> None:
+    execute(ctx.database, "ALTER TABLE recallwatch_corpus.chunks DROP CONSTRAINT chunks_pkey")
+    execute(ctx.database, "DELETE FROM recallwatch_corpus.chunks WHERE document_id = 'weight'")
+    for content in rows:
+        execute(
+            ctx.database,
+            "INSERT INTO recallwatch_corpus.chunks (document_id, chunk_index, content, language,"
+            " text_config, content_hash) VALUES ('weight', 0, :content, 'en', 'english', '')",
+            {"content": content},
+        )
+
+    start_runs(ctx, "fulltext")
+
+    assert evidence_of(ctx)["weight:0"] == "aa"
+
+
+@pytest.mark.usefixtures("bell")
+def test_an_evaluation_and_a_remap_at_once_both_end(
+    ctx: Context, open_context: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_runs(ctx, "fulltext")
+    moved = {"weight:0": "Intro.", "weight:1": f"Before. {TEXTS['weight:0']}"}
+    rewrite(ctx, TEXTS | moved)
+    checked = remapping.check(ctx, "default")
+    # Its key is that of the new place: both keep the text of that.
+    import_set(ctx.database, [Question("Is it new here?", {"weight:1": 1})])
+    kept, go_on, twins = threading.Event(), threading.Event(), remapping._twins
+
+    def wait_and_go_on(*arguments: Any) -> set[int]:  # noqa: ANN401 - of another function
+        kept.set()
+        assert go_on.wait(20)
+        return twins(*arguments)
+
+    monkeypatch.setattr(remapping, "_twins", wait_and_go_on)
+    with ThreadPoolExecutor(2) as pool:
+        remapped = pool.submit(remapping.remap, ctx, "default", checked, by="ann")
+        assert kept.wait(20)
+        other = open_context()
+        started = pool.submit(start_runs, other, "fulltext")
+        while not fetch(ctx.database, WAITING) and not started.done():
+            time.sleep(0.01)
+        go_on.set()
+        assert remapped.result(20).edit_id is not None
+        assert started.result(20).run_ids
 
 
 @pytest.mark.usefixtures("bell")
@@ -312,7 +451,7 @@ def test_where_chunks_were_joined_those_that_hold_the_text_still_are_scored(ctx:
     started = start(ctx, replace(FULLTEXT, trigger="reindex"))
 
     assert started.keys.gone == 5
-    assert stale_of(ctx, started.batch_id) == []
+    assert stale_of(started) == []
 
 
 def test_a_calibration_is_refused_and_measured_by_the_same_keys(ctx: Context, bell: Bell) -> None:
@@ -321,23 +460,8 @@ def test_a_calibration_is_refused_and_measured_by_the_same_keys(ctx: Context, be
     choice = calibrating.choose(ctx.settings, FULLTEXT, reindex=False)
     plan = calibrating.plan(ctx, choice, pairs=1)
 
-    assert plan.keys.stale_keys == {0: frozenset({"reset:1"})}
+    assert [(each.position, each.key) for each in plan.keys.stale] == [(0, "reset:1")]
     assert len(calibrating.measure_rounds(ctx, plan, lambda _: None)) == 1
     rewrite(ctx, shifted())
     with pytest.raises(CorpusError, match="no usable expected key"):
         calibrating.plan(ctx, choice, pairs=1)
-
-
-@pytest.mark.usefixtures("bell")
-def test_stale_keys_are_told_by_the_positions_of_a_shard(
-    ctx: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start_runs(ctx, "fulltext")
-    rewrite(ctx, shifted())
-    monkeypatch.setattr(stale_keys, "ROWS_PER_STATEMENT", 2)
-    batch_id = start(ctx, replace(FULLTEXT, trigger="reindex")).batch_id
-
-    with ctx.database.begin() as session:
-        found = stale_keys.of(session, batch_id, 0, 1)
-
-    assert found == {0: {"reset:0", "reset:1"}, 1: {"battery:0"}}

@@ -12,7 +12,7 @@ from tests.integration.db.building import execute, fetch, import_set, snapshot
 from tests.integration.workers.conftest import TEXTS
 from tests.integration.workers.rechunking import joined, rewrite, shifted
 from tests.integration.workers.working import Bell, start_runs
-from workers import evidence
+from workers import locating
 from workers.context import Context
 from workers.remapping import Checked, Remapped, check, remap
 
@@ -59,13 +59,13 @@ def test_where_nothing_changed_keys_are_live_or_were_never_there(judged: Context
         "gone:2",
     }
     assert {found[key] for key in ("gone:0", "gone:1", "gone:2")} == {"lost"}
-    assert write(judged) == Remapped(None, [], [])
+    assert write(judged) == Remapped(None, [], [], [])
 
 
 def test_the_corpus_is_not_read_where_every_text_is_as_judged(
     judged: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(evidence, "each_chunk")
+    monkeypatch.delattr(locating, "each_row")
 
     assert states(judged)["reset:0"] == "live"
 
@@ -160,6 +160,52 @@ def test_a_question_that_would_be_another_one_stays_as_it_is(judged: Context) ->
     assert states(judged)["reset:1"] == "merged"
 
 
+def test_a_key_that_stays_is_not_overwritten_by_one_that_moves_onto_it(judged: Context) -> None:
+    first, second = TEXTS["reset:0"], TEXTS["reset:1"]
+    rewrite(judged, TEXTS | {"reset:0": "A new introduction.", "reset:1": first,
+                             "reset:2": second[:24], "reset:3": second[24:]})  # fmt: skip
+    before = expected(judged)[RESET]
+
+    done = write(judged)
+
+    assert (before, len(done.blocked)) == ({"reset:0": 2, "reset:1": 1}, 1)
+    assert expected(judged)[RESET] == before
+    assert write(judged, None, KeyState.SPLIT).blocked == []
+    assert expected(judged)[RESET] == {"reset:1": 2, "reset:2": 1, "reset:3": 1}
+
+
+def test_a_key_whose_text_nobody_kept_is_not_overwritten(judged: Context) -> None:
+    execute(
+        judged.database,
+        "UPDATE recallwatch.judgment SET evidence_hash = NULL WHERE key = 'reset:1'",
+    )
+    rewrite(judged, TEXTS | {"reset:0": "A new introduction.", "reset:1": TEXTS["reset:0"]})
+
+    assert len(write(judged).blocked) == 1
+    assert expected(judged)[RESET] == {"reset:0": 2, "reset:1": 1}
+
+
+@pytest.mark.parametrize("grades", [(1, 2), (2, 1), (1, 1)])
+@pytest.mark.parametrize("step", [1, -1], ids=["onwards", "backwards"])
+def test_keys_that_move_on_to_each_others_names_all_follow(
+    judged: Context, grades: tuple[int, int], step: int
+) -> None:
+    keys = [f"reset:{number + 5}" for number in range(3)]
+    texts = [TEXTS["reset:0"], TEXTS["reset:1"], TEXTS["weight:0"]]
+    rewrite(judged, TEXTS | dict(zip(keys, texts, strict=True)))
+    some = [Question("And the chain?", dict(zip(keys[:2], grades, strict=True)))]
+    import_set(judged.database, some, replace=True)
+    start_runs(judged, "fulltext")
+    apart = {key: text for key, text in TEXTS.items() if not key.startswith("reset")}
+    moved = {f"reset:{number + 5 + step}": texts[number] for number in range(2)}
+    rewrite(judged, apart | moved)
+
+    done = write(judged)
+
+    assert done.blocked == []
+    assert expected(judged)["And the chain?"] == dict(zip(moved, grades, strict=True))
+
+
 def test_questions_that_exchange_their_keys_are_no_twins(judged: Context) -> None:
     some = [Question("What of the battery?", {"battery:0": 1}),
             Question("What of the battery?", {"battery:1": 1})]  # fmt: skip
@@ -191,9 +237,36 @@ def test_many_texts_are_looked_for_in_more_than_one_pass(
 ) -> None:
     rewrite(judged, shifted())
     whole = states(judged)
-    monkeypatch.setattr(evidence, "TEXTS_PER_SEARCH", 2)
+    monkeypatch.setattr(locating, "TEXTS_PER_PASS", 2)
+    monkeypatch.setattr(locating, "QUESTIONS_PER_READ", 2)
 
     assert states(judged) == whole
+
+
+def test_a_key_does_not_move_to_another_tenants_copy(judged: Context) -> None:
+    text = TEXTS["return:0"]
+    apart = {key: each for key, each in TEXTS.items() if key != "return:0"}
+    rewrite(judged, apart | {"terms:0": text, "globex-terms:0": text})
+    question = "Within how many days can I return goods?"
+
+    assert write(judged).edit_id is None
+    execute(
+        judged.database,
+        "UPDATE recallwatch_corpus.chunks SET tenant = CASE WHEN document_id = 'globex-terms'"
+        " THEN 'globex' ELSE 'acme' END WHERE document_id LIKE '%terms'",
+    )
+    assert write(judged).edit_id is not None
+    assert expected(judged)[question] == {"terms:0": 1}
+
+
+def test_what_only_another_tenant_has_is_lost(judged: Context) -> None:
+    text = TEXTS["return:0"]
+    rewrite(judged, {"return:5": text, "reset:0": TEXTS["reset:0"]})
+    execute(judged.database, "UPDATE recallwatch_corpus.chunks SET tenant = 'globex'")
+
+    found = states(judged)
+
+    assert (found["return:0"], found["reset:0"]) == ("lost", "live")
 
 
 def test_proposed_questions_are_checked_and_rejected_ones_are_not(judged: Context) -> None:

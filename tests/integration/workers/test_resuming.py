@@ -1,6 +1,6 @@
 """Runs that are cancelled, resumed or asked again end with the numbers of an undisturbed one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -118,10 +118,10 @@ def test_a_worker_that_holds_a_shard_of_a_cancelled_run_stores_nothing_even_when
     measure = measuring.measure
 
     def be_slow(
-        ctx: Context, run: Run, items: Sequence[GoldenItem], stale: Mapping[int, frozenset[str]]
+        ctx: Context, run: Run, items: Sequence[GoldenItem]
     ) -> tuple[list[ResultRow], dict[str, float]]:
         monkeypatch.setattr(evaluation, "measure", measure)
-        found = measure(ctx, run, items, stale)
+        found = measure(ctx, run, items)
         resuming.cancel(ctx, [run_id])
         bell.take()
         resuming.resume(ctx, run_id)

@@ -63,6 +63,16 @@ def states(ctx: Context, ids: list[int]) -> dict[int, State]:
         return edits.states(session, ids)
 
 
+def texts_of(ctx: Context, question_id: int) -> dict[str, str]:
+    """Return key -> the text that it was judged on."""
+    return dict(fetch(
+        ctx.database,
+        "SELECT key, e.text FROM recallwatch.judgment JOIN recallwatch.evidence e"
+        " ON hash = evidence_hash WHERE question_id = :id",
+        {"id": question_id},
+    ))  # fmt: skip
+
+
 def refusal(ctx: Context, path: Path, ids: list[int]) -> str:
     """Return why a table is refused; nothing may have changed."""
     before = states(ctx, ids)
@@ -118,7 +128,7 @@ def test_all_decisions_are_taken_over_as_one_edit(ctx: Context, ids: list[int], 
         "weight:0": (2, "ann"), "reset:0": (1, "ann"),
     }  # fmt: skip
     assert after[ids[3]].must_pass
-    assert fetch(ctx.database, "SELECT text FROM recallwatch.evidence") == [TEXTS["reset:0"]]
+    assert texts_of(ctx, ids[3]) == {key: TEXTS[key] for key in ("weight:0", "reset:0")}
 
     assert found.edit_id is not None
     with ctx.database.begin() as session:
@@ -230,3 +240,16 @@ def test_a_question_of_another_set_is_refused(ctx: Context, ids: list[int], path
     execute(ctx.database, "UPDATE recallwatch.question SET set_name = 'other' WHERE id = :id",
             {"id": ids[0]})  # fmt: skip
     assert f"there is no question {ids[0]} in golden set {SET}" in refusal(ctx, path, ids)
+
+
+def test_a_grade_is_given_to_the_text_that_the_chunk_has_by_now(
+    ctx: Context, ids: list[int], path: Path
+) -> None:
+    execute(ctx.database, "INSERT INTO recallwatch.evidence VALUES ('h', 'an older text')")
+    execute(ctx.database, "UPDATE recallwatch.judgment SET evidence_hash = 'h'")
+    export(ctx, ids, path)
+    fill(path, {ids[0]: {"decision": "change", "expected": "reset:0=3; reset:1"}})
+
+    take_over(ctx, path)
+
+    assert texts_of(ctx, ids[0]) == {"reset:0": TEXTS["reset:0"], "reset:1": "an older text"}

@@ -1,5 +1,6 @@
 """A person's way through proposed questions: every decision is stored, and can be taken back."""
 
+import hashlib
 from collections.abc import Sequence
 
 import pytest
@@ -160,6 +161,20 @@ def test_a_key_is_added_with_the_text_that_it_was_judged_on(db: Database) -> Non
     assert state_of(db, first).judgments == {"d0:0": judged["d0:0"]}
 
 
+@pytest.mark.parametrize("grade", [1, 2])
+def test_a_grade_is_given_to_the_text_on_the_screen(db: Database, grade: int) -> None:
+    first, *_ = ids = proposed(db)
+    review = review_of(db, ids)
+    execute(db, "INSERT INTO recallwatch.evidence VALUES ('h', 'an older text')")
+    execute(db, "UPDATE recallwatch.judgment SET evidence_hash = 'h'")
+
+    review.grade(present(review), "d0:0", grade, CONTENTS)
+
+    judged = state_of(db, first).judgments["d0:0"]
+    assert (judged.grade, judged.judged_by) == (grade, "ann")
+    assert judged.evidence_hash == hashlib.sha256(b"zero").hexdigest()
+
+
 def test_a_question_without_keys_is_unanswerable_until_it_has_one(db: Database) -> None:
     first, *_ = ids = proposed(db)
     review = review_of(db, ids)
@@ -223,6 +238,22 @@ def test_what_was_decided_before_an_interruption_is_undone_after_it(db: Database
 
     assert present(review).id == first
     assert waiting(db) == [first, second, third]
+
+
+def test_what_an_undo_takes_back_is_told_where_another_review_decided_it(db: Database) -> None:
+    first, second, _ = ids = proposed(db)
+    interrupted = review_of(db, ids)
+    interrupted.accept(present(interrupted))
+    assert interrupted.earlier() is None
+
+    review = review_of(db, waiting(db))
+    assert review.earlier() == f"accept of question {first}"
+    review.accept(present(review))
+    assert review.earlier() is None
+    review.undo()
+    assert (present(review).id, review.earlier()) == (second, f"accept of question {first}")
+    review.undo()
+    assert review.earlier() is None
 
 
 def test_nobody_undoes_what_somebody_else_decided(db: Database) -> None:

@@ -8,6 +8,7 @@ from pipeline.corpus.reading import Chunk, read_chunks
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.generation.base import Ask, SourceChunk
 from pipeline.generation.settings import GenerationSettings
+from pipeline.settings import CorpusSettings
 from pipeline.types import Kind, Question
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.db.generating import answered, create, plan, status
@@ -20,6 +21,7 @@ from tests.integration.workers.screened import (
     drafted,
     facts_of,
     outcomes,
+    searched,
     synthetic,
 )
 from tests.integration.workers.working import DIMENSIONS
@@ -54,6 +56,8 @@ def test_a_sound_question_is_proposed_with_its_evidence_and_its_round_trip(
     ("text", "rejection"),
     [
         ("???", "empty"),
+        ("For what period does a cell \x1b[2Jkeep it alive?", "control_characters"),
+        ("For what period does a \u202ecell keep it alive?", "control_characters"),
         ("battery " * 41, "too_long"),
         ("How does it work?", "too_generic"),
         ("According to the passage, does it last long?", "refers_to_text"),
@@ -146,12 +150,12 @@ def test_a_question_whose_chunk_changed_meanwhile_is_refused(
     ctx: Context, db: Database, change: str, detail: str
 ) -> None:
     execute(db, change.format(ctx.corpus_table()))
-    generation_id = drafted(db, [("battery:0", BATTERY)])
+    generation_id = drafted(db, [("battery:0", BATTERY), ("weight:0", PARCEL)])
 
     screen(ctx, generation_id)
 
-    assert outcomes(db, generation_id) == [("rejected", "source_changed")]
-    [said] = fetch(db, "SELECT detail FROM recallwatch.candidate", {})
+    assert outcomes(db, generation_id) == [("rejected", "source_changed"), ("kept", None)]
+    [said] = fetch(db, "SELECT detail FROM recallwatch.candidate WHERE number = 1", {})
     assert detail in said
 
 
@@ -174,7 +178,7 @@ def test_near_duplicates_of_the_source_are_proposed_as_further_keys(
 def test_a_question_of_several_chunks_has_a_rank_for_each(ctx: Context, db: Database) -> None:
     chunks = [SourceChunk(key, TEXTS[key], None, "en") for key in ("reset:0", "battery:1")]
     question = "May I swap cells while wiping my gadget clean?"
-    generation_id = create(db, [Ask(chunks, ["comparison"])], settings=plan())
+    generation_id = create(db, [Ask(chunks, ["comparison"])], settings=plan(**searched()))
     answered(db, generation_id, 1, question)
     execute(
         db,
@@ -185,6 +189,50 @@ def test_a_question_of_several_chunks_has_a_rank_for_each(ctx: Context, db: Data
     screen(ctx, generation_id)
 
     assert set(facts_of(db, generation_id)["ranks"]["vector"]) == {"reset:0", "battery:1"}
+
+
+def test_a_question_of_several_chunks_that_needs_only_one_is_refused(
+    ctx: Context, db: Database
+) -> None:
+    chunks = [SourceChunk(key, TEXTS[key], None, "en") for key in ("reset:0", "battery:1")]
+    generation_id = create(db, [Ask(chunks, ["comparison"])], settings=plan(**searched()))
+    answered(db, generation_id, 1, "May I wipe my gadget clean while it hangs?")
+
+    screen(ctx, generation_id)
+
+    assert outcomes(db, generation_id) == [("rejected", "chunk_not_needed")]
+    [said] = fetch(db, "SELECT detail FROM recallwatch.candidate", {})
+    assert said == "it was to need 2 chunks, and does not need battery:1"
+
+
+def test_a_question_of_another_category_than_asked_for_is_kept_and_says_so(
+    ctx: Context, db: Database
+) -> None:
+    ask = Ask([SourceChunk("battery:0", TEXTS["battery:0"], None, "en")], ["factual", "procedural"])
+    generation_id = create(db, [ask], settings=plan(**searched()))
+    answered(db, generation_id, 1, BATTERY, "Who has to swap dead cells, me or a shop?")
+
+    screen(ctx, generation_id)
+
+    assert [each["category"] for each in synthetic(db)] == ["factual", "factual"]
+    stored = fetch(db, "SELECT facts FROM recallwatch.candidate ORDER BY ordinal", {})
+    assert [facts.get("instead_of") for facts in stored] == [None, "procedural"]
+
+
+def test_a_question_is_checked_with_the_texts_of_its_own_tenant(ctx: Context, db: Database) -> None:
+    execute(db, f"CREATE TABLE shared AS TABLE {ctx.corpus_table()}")
+    execute(db, """
+        INSERT INTO shared (document_id, chunk_index, content, tenant, embedding)
+        SELECT document_id, chunk_index, 'Another text.', owner, embedding
+        FROM shared, unnest(ARRAY['a', 'zeta']) owner WHERE document_id = 'return'
+    """)  # fmt: skip
+    search = searched(corpus=CorpusSettings(table="shared", tenant="tenant", language=None))
+    generation_id = drafted(db, [("return:0", RETURN)], plans=search)
+
+    screen(ctx, generation_id)
+
+    assert outcomes(db, generation_id) == [("kept", None)]
+    assert set(facts_of(db, generation_id)["ranks"]) == {"vector", "fulltext", "hybrid"}
 
 
 def test_an_unanswerable_question_is_kept_with_what_comes_back_for_it(
@@ -256,7 +304,7 @@ def test_real_portuguese_questions_are_only_refused_for_their_words(
         asks.append(Ask([SourceChunk(key, chunks[key].content, None, "pt")], ["factual"]))
         copied = " ".join(chunks[key].content.split()[:12])
         drafts.append([each["question"], f"É verdade que {copied}?"])
-    generation_id = create(db, asks, settings=plan())
+    generation_id = create(db, asks, settings=plan(**searched()))
     for number, texts in enumerate(drafts, start=1):
         answered(db, generation_id, number, *texts)
 

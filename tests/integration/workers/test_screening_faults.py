@@ -7,7 +7,7 @@ from db import generations
 from db.session import Database
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import TransientError
-from pipeline.settings import EvalSettings
+from pipeline.settings import CorpusSettings, EvalSettings
 from pipeline.types import Question
 from tests.integration.db.building import execute, import_set, together
 from tests.integration.db.generating import field, spent, status
@@ -18,13 +18,15 @@ from tests.integration.workers.screened import (
     drafted,
     facts_of,
     outcomes,
+    searched,
     synthetic,
 )
 from tests.integration.workers.working import Bell
 from tests.loopback.openai_server import OpenAIServer, refuse
-from workers import deciding, screening
+from workers import deciding, generating, screening
 from workers.context import Context
 from workers.doorbell import SCREEN_GENERATION
+from workers.generation_sweeping import sweep_generations
 from workers.screening import screen
 
 
@@ -154,7 +156,10 @@ def test_without_an_embedder_words_are_compared_and_the_facts_say_so(
 ) -> None:
     ctx = open_context(embedding=EmbeddingSettings(provider="openai", model="m", dimensions=64))
     duplicate = "How long does the battery of the remote last?"
-    generation_id = drafted(db, [("weight:0", PARCEL), ("battery:0", duplicate)])
+    generation_id = drafted(
+        db, [("weight:0", PARCEL), ("battery:0", duplicate)],
+        plans=searched(embedding=ctx.settings.embedding),
+    )  # fmt: skip
 
     assert screen(ctx, generation_id)
 
@@ -166,16 +171,78 @@ def test_without_an_embedder_words_are_compared_and_the_facts_say_so(
     assert set(facts["not_asked"]) == {"vector", "hybrid"}
 
 
-def test_a_strategy_that_does_not_exist_is_noted_and_holds_nothing_up(
-    open_context: Opener, db: Database
+def test_a_strategy_that_cannot_be_asked_is_noted_and_holds_nothing_up(
+    ctx: Context, db: Database
 ) -> None:
-    ctx = open_context(eval=EvalSettings(strategies=["fulltext", "gone"], k=3))
-    generation_id = drafted(db, [("weight:0", PARCEL)])
+    search = searched()
+    search["search"]["hybrid"]["strategy"] = {"name": "hybrid", "kind": "graph"}
+    generation_id = drafted(db, [("weight:0", PARCEL)], plans=search)
 
     assert screen(ctx, generation_id)
 
     assert outcomes(db, generation_id) == [("kept", None)]
-    assert "no strategy 'gone'" in facts_of(db, generation_id)["not_asked"]["gone"]
+    assert "'hybrid' do not fit" in facts_of(db, generation_id)["not_asked"]["hybrid"]
+
+
+def test_candidates_are_checked_by_the_settings_of_their_generation_not_by_todays(
+    ctx: Context, open_context: Opener, provider: OpenAIServer, db: Database
+) -> None:
+    generation_id = drafted(db, [("battery:0", BATTERY)])
+    execute(db, f"CREATE TABLE elsewhere (LIKE {ctx.corpus_table()} INCLUDING ALL)")
+    changed = open_context(
+        corpus=CorpusSettings(table="public.elsewhere"),
+        embedding=embedding_of(provider),
+        eval=EvalSettings(strategies=["fulltext"], k=1, look_depth=1),
+    )
+
+    assert screen(changed, generation_id)
+
+    assert outcomes(db, generation_id) == [("kept", None)]
+    facts = facts_of(db, generation_id)
+    assert set(facts["ranks"]) == {"vector", "fulltext", "hybrid"}
+    assert facts["rank_depth"] > 1
+    assert provider.requests == []
+
+
+@pytest.mark.usefixtures("bell")
+def test_where_no_source_is_in_the_corpus_nothing_is_refused_and_it_can_be_resumed(
+    ctx: Context, db: Database
+) -> None:
+    table = str(ctx.corpus_table())
+    reindexed = "UPDATE {} SET document_id = 'v2-' || document_id"
+    restored = "UPDATE {} SET document_id = substr(document_id, 4)"
+    generation_id = drafted(db, [("battery:0", BATTERY), ("weight:0", "???")])
+    execute(db, reindexed.format(table))
+
+    for _ in range(ctx.settings.queue.attempts):
+        assert not screen(ctx, generation_id)
+        wait_is_over(db)
+    sweep_generations(ctx, quiet=0)
+
+    assert outcomes(db, generation_id) == [("drafted", None)] * 2
+    assert status(db, generation_id) == "failed"
+    assert "holds none of the chunks" in str(field(db, generation_id, "error"))
+
+    execute(db, restored.format(table))
+    generating.resume(ctx, generation_id, ask_again=False, max_cost=None)
+    assert screen(ctx, generation_id)
+    assert outcomes(db, generation_id) == [("kept", None), ("rejected", "empty")]
+
+
+def test_a_server_whose_words_cannot_be_stored_holds_nothing_up(
+    open_context: Opener, provider: OpenAIServer, db: Database
+) -> None:
+    ctx = open_context(
+        embedding=embedding_of(provider), openai_api_key=SecretStr("sk-canary-0123456789")
+    )
+    search = searched(embedding=ctx.settings.embedding)
+    generation_id = drafted(db, [("weight:0", PARCEL)], plans=search)
+    provider.default = refuse(401, "bad \x00\ud800 key")
+
+    assert screen(ctx, generation_id)
+
+    assert outcomes(db, generation_id) == [("kept", None)]
+    assert facts_of(db, generation_id)["notes"]
 
 
 def test_a_provider_that_does_not_answer_is_tried_again_later(
@@ -184,7 +251,8 @@ def test_a_provider_that_does_not_answer_is_tried_again_later(
     ctx = open_context(
         embedding=embedding_of(provider), openai_api_key=SecretStr("sk-canary-0123456789")
     )
-    generation_id = drafted(db, [("weight:0", PARCEL)])
+    search = searched(embedding=ctx.settings.embedding)
+    generation_id = drafted(db, [("weight:0", PARCEL)], plans=search)
     provider.script = [refuse(503)] * 20
 
     assert not screen(ctx, generation_id)
@@ -198,14 +266,33 @@ def test_embedding_counts_as_spent_and_keeps_to_the_cap(
 ) -> None:
     priced = embedding_of(provider).model_copy(update={"price": 100_000.0})
     ctx = open_context(embedding=priced, openai_api_key=SecretStr("sk-canary-0123456789"))
-    free = drafted(db, [("weight:0", PARCEL)])
+    search = searched(embedding=priced)
+    free = drafted(db, [("weight:0", PARCEL)], plans=search)
     before = spent(db, free)
     assert screen(ctx, free)
     assert spent(db, free) > before
 
-    capped = drafted(db, [("battery:0", BATTERY)], max_cost=0.1)
+    capped = drafted(db, [("battery:0", BATTERY)], plans=search, max_cost=0.1)
     asked_for = spent(db, capped)
     assert screen(ctx, capped)
     assert spent(db, capped) == asked_for
     assert "the cost cap" in facts_of(db, capped)["notes"][0]
     assert outcomes(db, capped) == [("kept", None)]
+
+
+def test_a_question_that_the_set_gets_while_candidates_are_looked_at_is_not_asked_twice(
+    ctx: Context, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generation_id = drafted(db, [("battery:0", BATTERY), ("weight:0", PARCEL)])
+    decide = deciding.decide
+
+    def meanwhile(*arguments: Any) -> object:  # noqa: ANN401 - passed on
+        decisions = decide(*arguments)
+        import_set(db, [Question(BATTERY.upper(), {"battery:1": 1}, external_id="mine")])
+        return decisions
+
+    monkeypatch.setattr(screening, "decide", meanwhile)
+
+    assert screen(ctx, generation_id)
+
+    assert outcomes(db, generation_id) == [("rejected", "duplicate"), ("kept", None)]

@@ -12,6 +12,7 @@ from db.session import Database
 from pipeline.types import Kind, Question, Source
 from tests.integration.db.building import SET, execute, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
+from workers import set_stats
 from workers.context import Context
 from workers.set_stats import NearDuplicates, near_duplicates_of, visible, warnings
 
@@ -104,6 +105,20 @@ def test_a_near_duplicate_that_a_question_of_one_key_does_not_expect_is_found(
     assert (found.found, sorted(found.examples.values())) == (2, ["battery:0", "battery:1"])
     [said] = [each for each in warnings(stats_of(ctx.database), found) if "near-dup" in each]
     assert said.startswith("2 questions of one key have a near-duplicate of their chunk")
+
+
+def test_a_sample_is_not_taken_for_the_whole_set(
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_stats, "MOST_LOOKED_AT", 2)
+    make_the_same(ctx, "battery:0", "battery:1")
+
+    found = near_of(ctx)
+
+    assert isinstance(found, NearDuplicates)
+    assert (found.looked_at, found.of) == (2, 4)
+    [said] = [each for each in warnings(stats_of(ctx.database), found) if "near-dup" in each]
+    assert said.startswith(f"{found.found} of 2 questions of one key that were looked at have")
 
 
 def test_a_near_duplicate_that_was_judged_is_no_surprise(ctx: Context) -> None:

@@ -1,13 +1,16 @@
 """What a batch may cost: said before it starts, kept to while it runs, and told afterwards."""
 
+import math
+
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from cli.records import run_record
 from db import runs
 from db.session import Database
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import UsageError
-from tests.integration.db.building import fetch
+from tests.integration.db.building import execute, fetch
 from tests.integration.workers.conftest import GOLDEN, Opener, embedding_of
 from tests.integration.workers.working import Bell, finish_runs, run_of, start_runs
 from tests.loopback.openai_server import OpenAIServer, tokens_of
@@ -65,6 +68,19 @@ def test_a_batch_that_may_cost_more_than_its_cap_is_not_started(
 def test_a_cap_needs_a_price_to_be_held_against(remote: Context) -> None:
     with pytest.raises(UsageError, match=r"^a cost cap of \$1\.00 needs a price: what m costs"):
         start(remote, Request(strategies=["vector"], max_cost=1.0))
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
+def test_a_cap_that_is_no_amount_of_money_is_refused(
+    paid: Context, db: Database, amount: float
+) -> None:
+    with pytest.raises(UsageError, match="a cost cap is a number of US dollars from 0 on"):
+        start(paid, Request(strategies=["vector"], max_cost=amount))
+
+    batch_id = start_runs(paid, "vector").batch_id
+    with pytest.raises(IntegrityError, match="batch_max_cost_is_an_amount"):
+        execute(db, "UPDATE recallwatch.batch SET max_cost = :amount WHERE id = :id",
+                {"amount": amount, "id": batch_id})  # fmt: skip
 
 
 def test_a_cap_of_what_is_free_is_no_fault(ctx: Context) -> None:

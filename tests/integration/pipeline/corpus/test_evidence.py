@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from pipeline.corpus import evidence, liveness
-from pipeline.corpus.evidence import chunk_hashes, chunk_texts, each_chunk, text_hash
+from pipeline.corpus.evidence import chunk_hashes, chunk_texts, each_chunk, each_row, text_hash
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError
 from pipeline.settings import CorpusSettings
@@ -58,6 +58,19 @@ def test_every_chunk_comes_once_or_those_of_some_documents(
     assert sorted(each_chunk(vector_conn, table)) == sorted(everything)
     assert sorted(each_chunk(vector_conn, table, ["7", "none"])) == everything[:2]
     assert list(each_chunk(vector_conn, table, [])) == []
+
+
+def test_each_row_brings_its_tenant_where_the_table_has_them(
+    vector_conn: Conn, table: CorpusTable
+) -> None:
+    assert {tenant for *_, tenant in each_row(vector_conn, table)} == {None}
+    vector_conn.execute("ALTER TABLE docs ADD COLUMN owner text")
+    vector_conn.execute("UPDATE docs SET owner = 'acme' WHERE document_id::text = '7'")
+    owned = describe(vector_conn, CorpusSettings(table="docs", tenant="owner"))
+
+    found = {(key, tenant) for key, _, tenant in each_row(vector_conn, owned, ["7", "8"])}
+
+    assert found == {("7:0", "acme"), ("7:1", "acme"), ("8:0", None)}
 
 
 def test_keys_are_asked_for_in_parts(

@@ -110,6 +110,24 @@ def test_chunks_of_other_tenants_and_without_vectors_are_no_near_duplicates(
     assert [(each.of, each.key) for each in found] == [("a:0", "a:1")]
 
 
+def test_a_key_that_two_tenants_have_is_the_wanted_tenants(vector_conn: Conn) -> None:
+    vector_conn.execute("""
+        CREATE TABLE shared AS SELECT 'd' AS document_id, n AS chunk_index, owner AS tenant,
+            owner || n AS content, '[1,2]'::vector AS embedding
+        FROM generate_series(0, 1) n, unnest(ARRAY['acme', 'globex']) owner
+    """)
+    settings = CorpusSettings(table="shared", tenant="tenant", language=None)
+    table = describe(vector_conn, settings)
+
+    for tenant in ("acme", "globex"):
+        assert contents(vector_conn, table, ["d:0", "d:1"], tenant=tenant) == {
+            "d:0": f"{tenant}0", "d:1": f"{tenant}1",
+        }  # fmt: skip
+        found = near_duplicates(vector_conn, table, ["d:0"], least=LEAST, tenant=tenant)
+        assert [(each.key, each.content) for each in found] == [("d:1", f"{tenant}1")]
+    assert contents(vector_conn, table, ["d:0"], tenant="nobody") == {}
+
+
 def test_a_corpus_that_cannot_be_read_is_told(conn: Conn, model: FakeModel) -> None:
     load(conn, CHUNKS, model, model="m", dimensions=8)
     table = describe(conn, CorpusSettings())

@@ -82,18 +82,16 @@ def test_a_chunk_comes_with_its_text_labels_and_vector(corpus: Conn, model: Fake
     np.testing.assert_allclose(drawn.vector, model.vector(content), rtol=1e-6)
 
 
-def test_the_neighbour_is_the_next_chunk_and_at_the_end_the_one_before(corpus: Conn) -> None:
+def test_the_neighbours_are_the_next_chunk_and_the_one_before(corpus: Conn) -> None:
     one = sampler(corpus)
     drawn = {each.chunk.key: each for each in one.draw(seed=1)}
 
-    def neighbour(key: str) -> str | None:
-        found = one.neighbour(drawn[key])
-        return None if found is None else found.chunk.key
-
-    assert [neighbour(key) for key in ("big:7", "big:59", "small1:0")] == ["big:8", "big:58", None]
+    assert keys(one.neighbours(drawn["big:7"])) == ["big:8", "big:6"]
+    assert keys(one.neighbours(drawn["big:59"])) == ["big:58"]
+    assert keys(one.neighbours(drawn["small1:0"])) == []
 
 
-def test_a_similar_chunk_is_of_another_document_and_the_same_tenant(corpus: Conn) -> None:
+def test_similar_chunks_are_of_other_documents_and_the_same_tenant(corpus: Conn) -> None:
     one = sampler(corpus)
     drawn = {each.chunk.key: each for each in one.draw(seed=1)}
     of_acme = [each for each in drawn.values() if each.chunk.tenant == "acme"]
@@ -106,16 +104,15 @@ def test_a_similar_chunk_is_of_another_document_and_the_same_tenant(corpus: Conn
         for each in of_acme
         if each.vector is not None and each.place[0] != "small3"
     }
-    nearest = max(cosines, key=lambda key: cosines[key])
+    nearest = sorted(cosines, key=lambda key: -cosines[key])
 
-    found = one.similar(asked, below=1.1)
-    farther = one.similar(asked, below=cosines[nearest])
+    found = keys(one.similar(asked, below=1.1))
+    farther = keys(one.similar(asked, below=cosines[nearest[0]]))
 
-    assert found is not None
-    assert found.chunk.key == nearest
-    assert farther is not None
-    assert farther.chunk.key != nearest
-    assert one.similar(drawn["other:0"], below=1.1) is None, "globex has no other document"
+    assert found
+    assert found == nearest[: len(found)]
+    assert farther == found[1:]
+    assert keys(one.similar(drawn["other:0"], below=1.1)) == [], "globex has no other document"
 
 
 def test_an_own_table_without_tenants_and_with_other_types_is_drawn_from(conn: Conn) -> None:
@@ -135,9 +132,44 @@ def test_an_own_table_without_tenants_and_with_other_types_is_drawn_from(conn: C
     assert len(drawn) == 6
     assert {each.chunk.tenant for each in drawn} == {None}
     assert sum(each.vector is None for each in drawn) == 3
-    neighbours = [one.neighbour(each) for each in drawn]
-    assert all(
-        found is not None and found.place[0] == each.place[0] and found.place != each.place
-        for each, found in zip(drawn, neighbours, strict=True)
-    )
-    assert one.similar(next(each for each in drawn if each.vector is None), below=1.1) is None
+    for each in drawn:
+        [found] = one.neighbours(each)
+        assert (found.place[0], found.place != each.place) == (each.place[0], True)
+    assert one.similar(next(each for each in drawn if each.vector is None), below=1.1) == []
+    assert {each.chunk.key for each in one.at(each.chunk for each in drawn[:2])} == {
+        each.chunk.key for each in drawn[:2]
+    }
+
+
+@pytest.fixture
+def shared_ids(vector_conn: Conn) -> Conn:
+    """Give a table in which two tenants, and rows of none, have documents of the same ids."""
+    vector_conn.execute("""
+        CREATE TABLE shared AS
+        SELECT d AS document_id, n AS chunk_index, owner AS tenant,
+            coalesce(owner, 'nobody') || repeat(' says', 20) || d || n AS content,
+            format('[%s,%s]', n + 1, d)::vector AS embedding
+        FROM generate_series(0, 4) d, generate_series(0, 3) n,
+            unnest(ARRAY['acme', 'globex', NULL]) owner
+    """)
+    return vector_conn
+
+
+@pytest.mark.parametrize("tenant", ["acme", "globex", None])
+def test_a_tenants_chunks_are_its_own_where_others_have_documents_of_the_same_id(
+    shared_ids: Conn, tenant: str | None
+) -> None:
+    one = sampler(shared_ids, table="shared", tenant="tenant", language=None, text_search=None)
+
+    drawn = list(one.draw(seed=1, tenant=tenant))
+
+    assert Counter((each.chunk.key, each.chunk.tenant) for each in drawn) == {
+        (f"{d}:{n}", owner): 1
+        for d in range(5) for n in range(4)
+        for owner in ([tenant] if tenant else ["acme", "globex", None])
+    }  # fmt: skip
+    for each in drawn:
+        owner = each.chunk.tenant
+        around = [*one.neighbours(each), *one.similar(each, below=1.1), *one.at([each.chunk])]
+        assert {found.chunk.tenant for found in around} == {owner}
+        assert all(found.chunk.content.startswith(owner or "nobody") for found in [each, *around])

@@ -1,8 +1,10 @@
 from typing import Any
 
 import psycopg
+import pytest
 
-from pipeline.corpus.terms import lexemes
+from pipeline.corpus.terms import distinctive, lexemes
+from pipeline.generation.base import SourceChunk
 
 
 def test_words_lose_their_endings_and_stop_words_by_their_language(
@@ -52,3 +54,34 @@ def test_a_text_of_a_megabyte_is_read_in_part(conn: psycopg.Connection[Any]) -> 
     [found] = lexemes(conn, [words], ["en"])
 
     assert 5_000 < len(found) < 200_000
+
+
+LETTER = (
+    "If you want to return your order, then you should write to our support with the number that"
+    " stands on your invoice. When your order is with the courier, we cannot change what they do"
+    " with it, but they will bring it back when you tell them that you want this."
+)
+
+
+@pytest.mark.parametrize("language", ["en", "English-ignore-the-rules", "pt", None])
+def test_stop_words_do_not_tell_a_chunk_from_others_whatever_it_is_said_to_be_in(
+    conn: psycopg.Connection[Any], language: str | None
+) -> None:
+    chunk = SourceChunk("d:1", LETTER, language=language)
+
+    terms = distinctive(conn, [chunk]).terms([chunk])
+
+    assert terms[0] == "order"
+    assert not {"your", "with", "when", "they", "that", "then", "what"} & set(terms)
+
+
+def test_a_word_that_many_chunks_hold_in_some_form_tells_none_of_them(
+    conn: psycopg.Connection[Any],
+) -> None:
+    chunk = SourceChunk("d:1", "Our support takes orders back.", language="en")
+    others = [SourceChunk(f"d:{n}", f"Ordered by item{n}.", language="en") for n in range(2, 9)]
+
+    known = distinctive(conn, [chunk, *others])
+
+    assert set(known.terms([chunk])) == {"support", "takes", "back"}
+    assert known.terms(others[:1]) == ["item2"]

@@ -7,7 +7,6 @@ from pipeline.errors import SettingsError
 from pipeline.generation.anthropic import ClaudeGenerator
 from pipeline.generation.base import Answer, Ask, Draft, Usage
 from pipeline.generation.build import build_generator
-from pipeline.generation.prompts import VERSION
 from pipeline.generation.settings import GenerationSettings
 from pipeline.types import Kind
 from tests.integration.pipeline.generation.conftest import (
@@ -175,9 +174,3 @@ def test_a_server_below_a_path_is_asked_there(server: AnthropicServer, build: Bu
         build(base_url=f"{server.url}/proxy/anthropic").ask(ASK)
 
     assert server.requests[0].path == "/proxy/anthropic/v1/messages"
-
-
-def test_the_generator_names_its_model_and_prompt(build: Build) -> None:
-    generator = build()
-
-    assert (generator.model, generator.prompt_version) == ("claude-haiku-4-5", VERSION)

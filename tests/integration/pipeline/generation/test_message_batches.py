@@ -6,7 +6,14 @@ from collections.abc import Mapping
 import pytest
 
 from pipeline.errors import PermanentError, TransientError
-from pipeline.generation.base import MOST_ASKS, Answer, Ask, UnknownOutcomeError
+from pipeline.generation.base import (
+    MOST_ASKS,
+    Answer,
+    Ask,
+    BatchGoneError,
+    NotBilled,
+    UnknownOutcomeError,
+)
 from pipeline.generation.build import build_batch_generator
 from pipeline.generation.message_batches import _LARGEST_RESULTS
 from pipeline.generation.sizes import size
@@ -72,18 +79,16 @@ def test_answers_come_by_id_once_the_batch_has_ended_and_are_billed_once(
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        ({"type": "expired"}, "the batch's day was over"),
-        ({"type": "canceled"}, "cancelled before this request"),
+        ({"type": "expired"}, "the batch's day was over before this request"),
+        ({"type": "canceled"}, "the batch was cancelled before this request"),
         (
             {"type": "errored", "error": {"type": "error", "error": {"message": f"no\n{KEY}"}}},
             "the provider refused it: no ***",
         ),
-        ({"type": "errored", "error": None}, "says no more than: errored"),
-        ({"type": "succeeded"}, "says no more than: succeeded"),
-        ({"state": "lost"}, "do not tell of it"),
+        ({"type": "errored", "error": None}, "the provider refused it"),
     ],
 )
-def test_an_ask_that_was_not_done_has_a_reason_in_the_place_of_an_answer(
+def test_an_ask_that_was_not_billed_has_a_reason_in_the_place_of_an_answer(
     server: AnthropicServer, build_batches: BuildBatches, result: Mapping[str, object], said: str
 ) -> None:
     server.ends_at_once = True
@@ -94,7 +99,30 @@ def test_an_ask_that_was_not_done_has_a_reason_in_the_place_of_an_answer(
 
     assert answers is not None
     assert isinstance(answers["g1-1"], Answer)
-    assert said in str(answers["g1-2"])
+    assert answers["g1-2"] == NotBilled(said)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"type": "succeeded"}, "the provider says no more than: succeeded"),
+        ({"type": f"put\noff by {KEY}"}, "the provider says no more than: put off by ***"),
+        ({"state": "lost"}, "the batch's results do not tell of it"),
+    ],
+)
+def test_an_ask_of_which_the_results_say_nothing_known_may_have_been_billed(
+    server: AnthropicServer, build_batches: BuildBatches, result: Mapping[str, object], said: str
+) -> None:
+    server.ends_at_once = True
+    server.results.instead = {"g1-2": result}
+    generator = build_batches()
+
+    answers = generator.poll(generator.submit(ASKS), ASKS)
+
+    assert answers is not None
+    assert isinstance(answers["g1-1"], Answer)
+    assert isinstance(answers["g1-2"], UnknownOutcomeError)
+    assert str(answers["g1-2"]) == said
 
 
 def test_an_ask_that_the_results_leave_out_and_one_they_add_are_no_answers(
@@ -108,7 +136,8 @@ def test_an_ask_that_the_results_leave_out_and_one_they_add_are_no_answers(
 
     assert answers is not None
     assert answers.keys() == {"g1-1", "g1-7"}
-    assert answers["g1-7"] == "the batch's results do not tell of it"
+    assert isinstance(answers["g1-7"], UnknownOutcomeError)
+    assert str(answers["g1-7"]) == "the batch's results do not tell of it"
 
 
 def test_the_last_answers_of_a_large_batch_can_be_read_alone(
@@ -169,7 +198,7 @@ def test_results_that_the_provider_dropped_are_told_for_good(
 
     error = failing(lambda: build_batches().poll("msgbatch_1", ASKS))
 
-    assert isinstance(error, PermanentError)
+    assert isinstance(error, BatchGoneError)
     assert "the results of message batch msgbatch_1 are gone" in str(error)
 
 
@@ -210,7 +239,7 @@ def test_a_batch_that_may_have_been_made_is_told_apart_from_one_that_was_not(
         ([raw(200, b"not JSON")], TransientError),
         ([raw(200, b'{"id": "msgbatch_1", "processing_status": "sleeping"}')], TransientError),
         ([refuse(401, "authentication_error")], PermanentError),
-        ([refuse(404, "not_found_error")], PermanentError),
+        ([refuse(404, "not_found_error")], BatchGoneError),
         ([SHOWN, raw(502, b"")], TransientError),
         ([SHOWN, raw(200, b"not JSON\n")], TransientError),
         ([SHOWN, raw(200, b'{"custom_id": 7}\n')], TransientError),
@@ -244,7 +273,7 @@ def test_a_cancelled_batch_ends_with_nothing_billed(
 
     assert while_it_ends is None
     assert answers is not None
-    assert set(answers.values()) == {"the batch was cancelled before this request"}
+    assert set(answers.values()) == {NotBilled("the batch was cancelled before this request")}
     assert server.paid == []
 
 

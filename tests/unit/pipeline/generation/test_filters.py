@@ -47,6 +47,20 @@ def test_a_question_without_a_word_is_empty(text: str) -> None:
     assert rejected(worded(text)) is Rejection.EMPTY
 
 
+@pytest.mark.parametrize("character", ["\x1b", "\x08", "\x7f", "\x9b", "\u202e", "\u2066"])
+def test_a_question_with_characters_that_control_or_reorder_is_refused(character: str) -> None:
+    fault = find_fault(worded(f"How is my wifi {character}[2Jbox wiped?"), LIMITS)
+    assert fault is not None
+    assert fault.rejection is Rejection.CONTROL_CHARACTERS
+    assert fault.detail.isprintable()
+
+
+def test_marks_that_right_to_left_scripts_are_written_with_pass() -> None:
+    assert (
+        rejected(worded("כיצד מאפסים את הנתב \u200f(Router)\u200e הביתי?", language="he")) is None
+    )
+
+
 def test_a_question_longer_than_a_person_types_is_refused() -> None:
     fault = find_fault(worded("router wifi " * 21), LIMITS)
     assert fault == Finding(Rejection.TOO_LONG, "42 words; at most 40 pass")
@@ -149,6 +163,7 @@ def test_the_subject_of_an_unanswerable_question_may_be_all_in_its_chunk() -> No
 
 def test_the_names_of_filters_are_what_is_stored() -> None:
     assert {str(each) for each in Rejection} == {
-        "empty", "too_long", "too_generic", "refers_to_text", "wrong_language", "forbidden_term",
+        "empty", "control_characters", "too_long", "too_generic", "refers_to_text",
+        "wrong_language", "forbidden_term", "chunk_not_needed",
         "shared_run", "overlap", "duplicate", "near_duplicate", "source_changed", "answered",
     }  # fmt: skip

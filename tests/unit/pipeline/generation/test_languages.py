@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from pipeline.corpus.reading import read_chunks
 from pipeline.generation.languages import language_of, other_language, source_language
 from tests.shared import collection, needs_shared
 
@@ -57,7 +58,25 @@ def test_nothing_is_held_against_a_language_that_is_not_known() -> None:
 
 
 def test_a_chunks_language_is_the_declared_one_where_that_is_known() -> None:
-    assert source_language("pt-BR", ENGLISH) == "pt-BR"
+    assert source_language("pt-BR", PORTUGUESE * 5) == "pt-BR"
+
+
+@pytest.mark.parametrize("text", [ENGLISH, "MKSYSB 4711 " * 30])
+def test_the_declared_language_stays_where_the_text_is_short_or_in_none(text: str) -> None:
+    assert source_language("pt-BR", text) == "pt-BR"
+
+
+def test_a_text_that_is_certain_to_be_in_another_language_than_declared_wins() -> None:
+    assert source_language("pt-BR", f"{ENGLISH} " * 5) == "en"
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "language"), [("faquad-pt", "pt"), ("anthropic-docs-en", "en"), ("eshop-en", "en")]
+)
+def test_no_chunk_of_a_real_collection_contradicts_its_language(name: str, language: str) -> None:
+    for chunk in read_chunks(collection(name).chunks):
+        assert source_language(language, chunk.content) == language
 
 
 @pytest.mark.parametrize("declared", [None, "", "klingon"])

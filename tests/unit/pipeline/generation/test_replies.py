@@ -10,6 +10,7 @@ from pipeline.generation.base import Ask, SourceChunk
 from pipeline.generation.replies import read_message
 from pipeline.generation.requests import TOOL
 from pipeline.providers.replies import MalformedReplyError
+from pipeline.safe_text import clean
 
 ASK = Ask([SourceChunk("d:0", "a"), SourceChunk("d:1", "b")], ["factual", "procedural"])
 
@@ -90,12 +91,25 @@ def test_no_refusal_quotes_what_the_model_wrote() -> None:
         {"questions": [question(category=canary)]},
         {"questions": [question(excerpts=[canary])]},
         {"questions": [question(text=[canary])]},
+        {"questions": [question() | {canary: 1}]},
         {"questions": canary},
+        {"questions": [], canary: 1},
         canary,
     ]
 
     for tool_input in broken:
         assert canary not in str(read_message(message(tool_input), ASK).refusal)
+
+
+@given(VALUES, st.text(min_size=1))
+@example({}, "\ud800\x00\x1b[31m" * 1000)
+def test_whatever_a_reply_calls_its_parts_what_is_said_of_it_is_short_and_can_be_stored(
+    value: object, name: str
+) -> None:
+    for tool_input in ({name: value}, {"questions": [{name: value}]}, {"questions": value}):
+        refusal = read_message(message(tool_input), ASK).refusal or ""
+        assert clean(refusal) == refusal
+        assert len(refusal) < 200
 
 
 def test_an_answer_survives_json() -> None:

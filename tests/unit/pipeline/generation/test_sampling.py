@@ -1,25 +1,26 @@
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.base import Ask, Category, SourceChunk
 from pipeline.generation.plan import GenerationPlan
 from pipeline.generation.sampling import (
     BLOCK,
-    DISTINCTIVE,
+    Distinct,
     DrawnChunk,
     ask_for,
     categories,
-    distinct,
-    distinctive_terms,
-    document_frequencies,
+    instead_of,
 )
 from pipeline.generation.settings import GenerationSettings
 from pipeline.generation.stored import ask_from_json, ask_to_json
+from pipeline.settings import CorpusSettings
 from pipeline.types import Kind
 
 WORDS = [f"word{n}" for n in range(400)]
@@ -34,17 +35,30 @@ def drawn(key: str, content: str, vector: list[float] | None = None) -> DrawnChu
     return DrawnChunk(SourceChunk(key, content), vector=array)
 
 
-def taken(*chunks: DrawnChunk, wanted: int = 100, skipped: tuple[str, ...] = ()) -> list[str]:
-    found = distinct(chunks, wanted, near_duplicate=0.95, skipped=set(skipped))
-    return [each.chunk.key for each in found]
+def taken(*chunks: DrawnChunk, before: Sequence[DrawnChunk] = ()) -> list[str]:
+    distinct = Distinct(near_duplicate=0.95)
+    for each in before:
+        distinct.remember(each)
+    return [each.chunk.key for each in chunks if distinct.take(each)]
 
 
-def test_chunks_that_say_other_things_are_all_taken_up_to_the_number_wanted() -> None:
-    chunks = [drawn(str(n), prose(n)) for n in range(5)]
+def test_chunks_that_say_other_things_are_all_taken() -> None:
+    assert taken(*(drawn(str(n), prose(n)) for n in range(5))) == ["0", "1", "2", "3", "4"]
 
-    assert taken(*chunks) == ["0", "1", "2", "3", "4"]
-    assert taken(*chunks, wanted=2) == ["0", "1"]
-    assert taken(*chunks, wanted=2, skipped=("0", "2")) == ["1", "3"]
+
+def test_what_says_the_same_as_a_chunk_of_before_is_not_taken_nor_what_is_near_to_it() -> None:
+    before = [
+        drawn("before", prose(1), [1, 0]),
+        drawn("its copy, elsewhere", prose(1), [0, 1]),
+    ]
+
+    assert taken(
+        drawn("copy", prose(1), [-1, 0]),
+        drawn("near", prose(2), [20, 1]),
+        drawn("near the copy", prose(3), [1, 20]),
+        drawn("new", prose(4), [-1, 0]),
+        before=before,
+    ) == ["new"]
 
 
 def test_a_copy_is_left_out_also_in_another_case_and_with_a_line_added() -> None:
@@ -81,7 +95,7 @@ def test_a_near_duplicate_is_found_among_many() -> None:
     many = [drawn(str(n), prose(n), vector.tolist()) for n, vector in enumerate(vectors)]
     again = [drawn(f"again {n}", prose(1000 + n), vectors[n].tolist()) for n in (0, BLOCK + 1)]
 
-    assert taken(*many, *again, wanted=9999) == [each.chunk.key for each in many]
+    assert taken(*many, *again) == [each.chunk.key for each in many]
 
 
 def test_texts_without_blanks_are_compared_too() -> None:
@@ -112,19 +126,33 @@ def test_categories_are_the_same_by_a_seed() -> None:
     assert first(5) == first(5) != first(6)
 
 
-def test_distinctive_terms_are_the_words_that_other_chunks_lack() -> None:
-    chunks = [
-        SourceChunk("a", "The zephyrlink pump needs a zephyrlink seal before the pump runs."),
-        SourceChunk("b", "The pump runs before the valve, and the valve needs oil."),
-        SourceChunk("c", "Before the winter the house needs a new roof."),
-    ]
+@given(st.lists(st.sampled_from("abcd"), max_size=6), st.lists(st.sampled_from("abcd"), max_size=6))
+def test_what_stands_in_for_another_category_makes_up_the_difference_of_the_two_mixes(
+    asked: list[str], given: list[str]
+) -> None:
+    found = instead_of(asked, given)
 
-    terms = distinctive_terms(chunks[0], document_frequencies(chunks))
+    assert len(found) == len(given)
+    met = Counter(one for one, other in zip(given, found, strict=True) if other is None)
+    unmet = Counter(other for other in found if other is not None)
+    short = Counter(asked) - Counter(given)
+    assert unmet <= short
+    if len(given) <= len(asked):
+        assert met == Counter(asked) & Counter(given)
+        assert met + unmet <= Counter(asked)
 
-    assert terms[0] == "zephyrlink"
-    assert "seal" in terms
-    assert not {"before", "needs", "runs", "the"} & set(terms)
-    assert len(terms) <= DISTINCTIVE
+
+def test_the_order_of_categories_is_the_models_own() -> None:
+    assert instead_of(["a", "b", "c"], ["c", "a", "b"]) == [None, None, None]
+    assert instead_of(["a", "b", "c"], ["a", "a", "a"]) == [None, "b", "c"]
+
+
+def test_an_ask_is_in_the_language_of_its_chunks_whatever_the_corpus_says() -> None:
+    german = "Die Garantie gilt drei Jahre ab dem Kauf, und sie deckt alle Fehler der Fertigung. "
+
+    assert ask_for([SourceChunk("d:1", german * 3, language="en")], ["factual"]).language == "de"
+    assert ask_for([SourceChunk("d:1", german * 3, language="de")], ["factual"]).language == "de"
+    assert ask_for([SourceChunk("d:1", german * 3)], ["factual"]).language is None
 
 
 def test_an_ask_is_stored_and_read_as_it_was() -> None:
@@ -139,7 +167,9 @@ def test_a_plan_is_stored_and_read_as_it_was() -> None:
     settings = GenerationSettings(base_url="http://localhost:8080", max_cost=2.0)
     plan = GenerationPlan(
         generation=settings, prompt_version="questions-1", sample=5, categories={"factual": 2},
-        seed=9, tenant="acme",
+        seed=9, tenant="acme", search={"vector": {"strategy": {"kind": "vector"}}},
+        corpus=CorpusSettings(table="docs"), embedding=EmbeddingSettings(dimensions=8), k=10,
+        look_depth=100,
     )  # fmt: skip
 
     assert GenerationPlan.from_json(plan.to_json()) == plan

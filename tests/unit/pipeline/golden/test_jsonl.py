@@ -240,7 +240,7 @@ def test_any_file_gives_questions_or_a_refusal_in_one_line(scratch: Path, conten
 
 
 def test_reading_a_large_file_takes_flat_memory(golden_file: Path) -> None:
-    count = 50_000
+    count = 10_000
     with gzip.open(golden_file, "wb", compresslevel=1) as file:
         for number in range(count):
             line = {"question": f"What is the number {number}?", "expected": [f"d{number}:0"]}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.golden.rechunking import PIECE, Evidence, Found, Search
@@ -69,6 +69,55 @@ def test_the_same_text_under_another_key_has_moved_though_the_key_is_still_there
 
 def test_of_two_copies_the_one_in_the_same_document_then_the_nearest_is_meant() -> None:
     assert places(one(A, {"e:0": A, "d:9": A, "d:3": A})) == {"d:3": 1}
+
+
+@pytest.mark.parametrize("names", [("acme:0", "globex:5"), ("globex:5", "acme:0")])
+@pytest.mark.parametrize("around", ["{}", "Before it. {} After it."])
+def test_of_copies_in_other_documents_nobody_knows_which_is_meant(
+    names: tuple[str, str], around: str
+) -> None:
+    found = one(A, {name: around.format(A) for name in names})
+
+    assert [place.key for place in found.places] == ["acme:0", "globex:5"]
+    assert (found.ambiguous, found.safe) == (True, False)
+
+
+def test_halves_in_two_copies_of_a_document_are_not_proposed_as_those_of_one() -> None:
+    cut = len(A) // 2
+    halves = {f"{name}:{n}": half for name in "ef" for n, half in enumerate([A[:cut], A[cut:]])}
+
+    found = one(A, halves)
+
+    assert (found.state, found.ambiguous) == (KeyState.SPLIT, True)
+    assert list(places(found)) == ["e:0", "e:1", "f:0", "f:1"]
+
+
+@given(st.permutations([f"{name}:{n}" for name in "efg" for n in range(60)]))
+@settings(max_examples=10)
+def test_what_is_found_does_not_hang_on_the_order_of_the_chunks(names: list[str]) -> None:
+    assert one(A, dict.fromkeys(names, A)) == one(A, dict.fromkeys(sorted(names), A))
+
+
+@pytest.mark.parametrize(
+    ("tenant", "found"), [("acme", {"f:0"}), ("globex", {"e:0"}), (None, {"e:0", "f:0"})]
+)
+def test_the_chunks_of_another_tenant_hold_nothing_of_it(
+    tenant: str | None, found: set[str]
+) -> None:
+    search = Search([Evidence("d:0", A, tenant)])
+    search.see("e:0", A, "globex")
+    search.see("f:0", A, "acme")
+
+    [seen] = search.found()
+    assert set(places(seen)) == found
+    assert seen.safe == (tenant is not None)
+
+
+def test_a_chunk_of_no_tenant_is_anybodys() -> None:
+    search = Search([Evidence("d:0", A, "acme")])
+    search.see("e:0", A)
+
+    assert [each.state for each in search.found()] == [KeyState.MOVED]
 
 
 def test_a_document_that_was_renamed_is_found() -> None:

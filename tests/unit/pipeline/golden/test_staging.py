@@ -127,7 +127,7 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_large_import_takes_flat_memory() -> None:
-    count = 21_000
+    count = 6_000
 
     def records() -> Iterator[Record]:
         for number in range(count):

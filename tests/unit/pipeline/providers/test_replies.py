@@ -13,6 +13,12 @@ def test_a_foreign_message_becomes_one_short_line_without_the_key() -> None:
     assert len(line) == 203
 
 
+def test_a_foreign_message_can_be_stored_and_printed() -> None:
+    line = in_one_line("a\x00b \x1b[31mred\u202e \ud800 sk-\x00canary\r\n\x85end", "sk-canary")
+
+    assert line == "ab [31mred *** end"
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
