@@ -231,8 +231,8 @@ def page(names: Sequence[str] = COLLECTIONS) -> Iterator[str]:
         "Classified: `golden check` names the right state. Remapped: `golden remap` proposes"
         " exactly the\nchunks that hold the whole judged text; of a split one, those that hold"
         f" {PIECE:.0%} of it or more\n(± {TOLERANCE:.0%}), each with its share (± {TOLERANCE:.0%})."
-        " Where several\nrenamed documents hold the same text, all are named and nothing is written:"
-        " that counts as wrong.\n"
+        " Where several\nrenamed documents hold the same text, all are named and nothing is"
+        " written: that counts as wrong.\n"
     )
     whole = Tally.empty()
     for name in names:

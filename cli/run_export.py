@@ -61,10 +61,14 @@ def export_run(
     """
     if qrels is not None and format_name != "trec":
         raise UsageError("--qrels goes with --format trec: a line of jsonl holds its judgments")
+    if output is not None and qrels is not None and output.resolve() == qrels.resolve():
+        raise UsageError("--output and --qrels name the same file: name two")
     with open_servers(context) as opened, opened.work.database.begin() as session:
         run = stored.get(session, run_id).run
         if run.status in UNFINISHED:
             raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
+        if format_name == "trec":
+            _refuse_clash(results.name_clash(session, stored.get(session, run_id).version.id))
         counted = _Counted(results.details(session, run_id))
         write = _write_trec if format_name == "trec" else _write_jsonl
         with ExitStack() as stack:
@@ -78,6 +82,15 @@ def export_run(
         left = counted.rows - counted.scored
         context.err.print(
             f"warning: {left} questions that were not scored (failed or ineligible) were left out"
+        )
+
+
+def _refuse_clash(name: str | None) -> None:
+    """Refuse two questions under one topic: trec_eval would read them as one."""
+    if name is not None:
+        raise UsageError(
+            f"question {name} has no external id, and {name!r} is the external id of another: both"
+            " would be one topic; give one of them another external id, and evaluate again"
         )
 
 

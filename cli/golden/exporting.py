@@ -56,8 +56,19 @@ def export_set(
             raise InputError(
                 f"golden set {name!r} has no active question; see: recallwatch golden list --sets"
             )
+        if format_name in _FOLDERS:
+            _refuse_clash(stored.name_clash(session, name))
         for warning in _write(chain([first], found), format_name, output):
             context.err.print(f"warning: {warning}", soft_wrap=True)
+
+
+def _refuse_clash(name: str | None) -> None:
+    """Refuse two questions of one id before anything is written."""
+    if name is not None:
+        raise InputError(
+            f"question {name} has no external id, and {name!r} is the external id of another: both"
+            " would have one id in the files; give one of them another external id"
+        )
 
 
 def _guess(output: Path | None) -> str:

@@ -45,7 +45,7 @@ def reason_of(fate: Fate, question: Question, elsewhere: str, other: Question) -
             f"{named}with another category, language, source, must_pass, notes or evidence: "
             "drop one of the lines, or give one another id"
         )
-    of_whom = "" if question.tenant == other.tenant else f" of tenant {other.tenant}"
+    of_whom = "" if question.tenant == other.tenant else f" of tenant {quoted(other.tenant or '')}"
     return f"{named}for {quoted(other.text)}{of_whom}: give one of the two another id"
 
 

@@ -107,7 +107,8 @@ _BY_SUFFIX = {
 }
 _NOT_TEXT = {".xlsx": "CSV UTF-8", ".xls": "CSV UTF-8", ".ods": "CSV", ".parquet": "JSON lines"}
 _BY_BEGINNING = {"{": "jsonl", "<top": "trec"}
-_DATABASE = ("postgresql://", "postgres://")
+_DATABASE = re.compile(r"postgres(ql)?(\+\w+)?://", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _QUEPID = re.compile(
     r"(^|.*[,;\t])query( text)?[,;\t].*\bdoc[ _]?id\b.*[,;\t]rating\b", re.IGNORECASE
 )
@@ -125,9 +126,11 @@ def guess(source: str, *, qrels: Path | None = None) -> str:
 
     Raises InputError for one that cannot be told, and for a file that cannot be opened.
     """
-    path = Path(source)
-    if source.startswith(_DATABASE):
+    if _DATABASE.match(source):
         return "sql"
+    if _URL.match(source):
+        raise InputError("a URL that is not PostgreSQL's is no golden set: fetch the file first")
+    path = Path(source)
     if path.is_dir():
         return _guess_folder(path)
     if qrels is not None:

@@ -28,6 +28,7 @@ def beside(source: Path, *, suffix: str | None = None) -> RefusedFiles:
 
     `suffix` is that of the refused lines where they are not written as the source was.
     """
+    source = source if source.name else source.resolve()
     name = source.name.removesuffix(".gz")
     own_suffix = Path(name).suffix
     stem = f"{name.removesuffix(own_suffix)}.refused"
@@ -36,6 +37,8 @@ def beside(source: Path, *, suffix: str | None = None) -> RefusedFiles:
 
 def named(lines: Path) -> RefusedFiles:
     """Return the file that a person names, and one for the reasons beside it."""
+    if lines.is_dir() or not lines.name:
+        raise InputError(f"{lines}: is a folder: --refused names a file")
     return _files(lines.with_name(lines.name.removesuffix(lines.suffix)), lines.suffix)
 
 

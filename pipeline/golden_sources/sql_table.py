@@ -30,8 +30,11 @@ from pipeline.golden.readers.expected_cells import expected_from_json, refuse_no
 from pipeline.golden.readers.ids import Ids
 from pipeline.golden.record import FIELDS, question_from
 from pipeline.server_urls import check_postgres, check_readable
+from pipeline.text import quoted
 
 DEFAULT_TABLE = "rag_eval_queries"
+_YES = (True, 1, "true", "t", "yes", "y", "1")
+_NO = (False, 0, "false", "f", "no", "n", "0")
 _ROWS_AT_ONCE = 1_000
 _CONNECT_SECONDS = 10
 
@@ -52,13 +55,26 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
         yield from _unread(columns)
         for number, row in enumerate(_rows(connection, relation, columns), start=1):
             values = {f: v for f, v in zip(columns.values(), row, strict=True) if f}
-            if values.pop("active", True) is True:
+            if _is_active(values.pop("active", True), name):
                 yield _record(_place(name, number, values), values, ids)
             else:
                 inactive += 1
     if inactive:
         yield Notice(f"{inactive:,} rows are not active and were left out")
     yield from map(Notice, ids.notices())
+
+
+def _is_active(value: object, table: str) -> bool:
+    """Read a column `active`, whatever its type; NULL is not true."""
+    if value in _YES:
+        return True
+    if value is None or value in _NO or (isinstance(value, str) and value.strip().lower() in _NO):
+        return False
+    if isinstance(value, str) and value.strip().lower() in _YES:
+        return True
+    raise InputError(
+        f"table {table} has {quoted(str(value))} in its column active: true or false is needed"
+    )
 
 
 @contextmanager
@@ -122,7 +138,7 @@ def _rows(
 
 def _place(table: str, number: int, values: Mapping[str, Any]) -> str:
     name = values.get("external_id")
-    return f"{table}: row {number}" if name is None else f"{table}: id {name}"
+    return f"{table}: row {number}" if name is None else f"{table}: id {quoted(str(name))}"
 
 
 def _record(place: str, values: Mapping[str, Any], ids: Ids) -> Record:
@@ -130,6 +146,7 @@ def _record(place: str, values: Mapping[str, Any], ids: Ids) -> Record:
     raw = json.dumps(fields, ensure_ascii=False) + "\n"
     try:
         expected = expected_from_json(fields.get("expected", []), ids)
+        raw = json.dumps({**fields, "expected": expected}, ensure_ascii=False) + "\n"
         refuse_nothing(expected, fields.get("kind"))
         return Read(place, question_from({**fields, "expected": expected}), raw)
     except InputError as error:

@@ -23,7 +23,7 @@ from pipeline.golden.readers.judgment_table import (
     judgment_table,
 )
 from pipeline.lines import decoded, raw_lines
-from pipeline.text import described, is_blank, quoted
+from pipeline.text import described, is_blank, quoted, storable
 
 COLUMNS = ("query-id", "corpus-id", "score")
 OWN_METADATA = "recallwatch"
@@ -99,7 +99,7 @@ def identifier(name: str, stated: Mapping[str, object]) -> str:
     if not isinstance(value, str) or is_blank(value):
         what = described(value) if name in stated else "missing"
         raise InputError(f"{name} is {what}: an id is needed")
-    return value
+    return storable(name, value)
 
 
 def _own(stated: Mapping[str, object]) -> Mapping[str, object]:
@@ -120,13 +120,14 @@ def _judgments(path: Path) -> Iterator[Judged | Refused]:
             " by tabs, are needed"
         )
     for row in rows:
-        yield _judged_in_row(path, row, [names.index(name) for name in COLUMNS])
+        yield _judged_in_row(row, [names.index(name) for name in COLUMNS])
 
 
-def _judged_in_row(path: Path, row: Row, columns: list[int]) -> Judged | Refused:
+def _judged_in_row(row: Row, columns: list[int]) -> Judged:
     if row.fault is not None:
-        raw = as_jsonl({"question": "", "notes": row.raw.strip()})
-        return Refused(f"{path}:{row.line}", row.fault, raw)
+        # Its query, which is refused as a whole: not even its other judgments are taken.
+        whole = row.raw.strip()
+        return Judged(whole.split("\t")[0].strip(' "'), row.line, whole, None, row.fault)
     query, document, score = (row.cells[column] for column in columns)
     return Judged(query, row.line, document, score)
 

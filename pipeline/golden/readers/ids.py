@@ -25,10 +25,13 @@ class Ids:
 
     def key(self, name: str) -> str:
         """Return the chunk key that an id stands for."""
-        if not self._all_documents and is_chunk_key(name):
-            return name
-        self.documents += 1
-        return f"{name}:0"
+        key = self.uncounted(name)
+        self.documents += key != name
+        return key
+
+    def uncounted(self, name: str) -> str:
+        """Return the same, for what is only shown."""
+        return name if not self._all_documents and is_chunk_key(name) else f"{name}:0"
 
     def notices(self) -> list[str]:
         """Say what was made of ids without a chunk index; empty where there was none."""

@@ -22,7 +22,8 @@ from pipeline.text import quoted
 from pipeline.types import Kind
 
 _SCHEMA = """
-CREATE TABLE judgment (query TEXT NOT NULL, line INTEGER NOT NULL, document TEXT, grade TEXT);
+CREATE TABLE judgment (query TEXT NOT NULL, line INTEGER NOT NULL, document TEXT, grade TEXT,
+    fault TEXT);
 CREATE TABLE asked (query TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ORPHANS = """
@@ -30,16 +31,22 @@ SELECT query FROM judgment WHERE query NOT IN (SELECT query FROM asked)
 GROUP BY query ORDER BY min(line)
 """
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BATCH = 1_000
 
 
 class Judged(NamedTuple):
-    """One judgment as a file states it; without a document it says that the question exists."""
+    """One judgment as a file states it; without a document it says that the question exists.
+
+    `fault`: why the line is no judgment. Its question is refused as a whole, with the line in the
+    place of a document.
+    """
 
     query: str
     line: int
     document: str | None
     grade: str | None
+    fault: str | None = None
 
 
 class JudgmentTable:
@@ -51,6 +58,7 @@ class JudgmentTable:
         self._ids = ids
         self._table = table
         table.executescript(_SCHEMA)
+        table.execute("BEGIN")
 
     def load(self, rows: Iterable[Judged | Refused]) -> Iterator[Refused]:
         """Take all judgments in, and yield what is none."""
@@ -58,7 +66,7 @@ class JudgmentTable:
         while batch := list(islice(remaining, _BATCH)):
             yield from (row for row in batch if isinstance(row, Refused))
             judged = (row for row in batch if isinstance(row, Judged))
-            self._table.executemany("INSERT INTO judgment VALUES (?, ?, ?, ?)", judged)
+            self._table.executemany("INSERT INTO judgment VALUES (?, ?, ?, ?, ?)", judged)
         self._table.execute("CREATE INDEX judgment_query ON judgment (query)")
 
     def queries(self) -> Iterator[tuple[str, int]]:
@@ -82,7 +90,7 @@ class JudgmentTable:
         if not judged and fields.get("kind") != Kind.UNANSWERABLE:
             self.unjudged += 1
             return None
-        raw = as_jsonl(fields, judged)
+        raw = as_jsonl(fields, self._keyed(judged))
         try:
             expected = self._expected(judged)
             return Read(place, question_from({**fields, "expected": expected}), raw)
@@ -99,7 +107,7 @@ class JudgmentTable:
                 f"{self.path}:{judged[0].line}",
                 f"{quoted(query)} is judged here, but {where} does not hold it: add it there, or"
                 " take its judgments out",
-                as_jsonl({"external_id": query, "question": ""}, judged),
+                as_jsonl({"external_id": query, "question": ""}, self._keyed(judged)),
             )
 
     def notices(self) -> list[str]:
@@ -118,10 +126,16 @@ class JudgmentTable:
         )
         return [Judged(*row) for row in rows]
 
+    def _keyed(self, judged: Sequence[Judged]) -> list[Judged]:
+        """Return the judgments with chunk keys, as JSON lines have them."""
+        return [row._replace(document=self._ids.uncounted(row.document or "")) for row in judged]
+
     def _expected(self, judged: Sequence[Judged]) -> dict[str, int]:
         expected: dict[str, int] = {}
         lines: dict[str, int] = {}
-        for _, line, document, stated in judged:
+        for _, line, document, stated, fault in judged:
+            if fault is not None:
+                raise _BadLineError(fault, line)
             key = self._ids.key(document or "")
             try:
                 grade = grade_from(stated or "")
@@ -150,20 +164,22 @@ class _BadLineError(Exception):
 def judgment_table(path: Path, ids: Ids) -> Iterator[JudgmentTable]:
     """Give an empty table for the judgments of a file; it is gone in the end."""
     with closing(sqlite3.connect("", isolation_level=None)) as table:
-        table.execute("BEGIN")
         yield JudgmentTable(path, ids, table)
 
 
 def as_jsonl(fields: Mapping[str, object], judged: Sequence[Judged] = ()) -> str:
     """Return the line of JSONL that says the same, faults included, for a person to correct."""
     # By hand: a document that is judged twice stands twice.
-    keys = (
-        f"{json.dumps(row.document, ensure_ascii=False)}: {_json_grade(row.grade or '')}"
-        for row in judged
-    )
-    stated = json.dumps(dict(fields), ensure_ascii=False)[:-1]
+    keys = (f"{_json(row.document)}: {_json_grade(row.grade or '')}" for row in judged)
+    stated = _json(dict(fields))[:-1]
     return f'{stated}, "expected": {{{", ".join(keys)}}}}}\n'
 
 
 def _json_grade(grade: str) -> str:
-    return grade if _NUMBER.fullmatch(grade) else json.dumps(grade, ensure_ascii=False)
+    return grade if _NUMBER.fullmatch(grade) else _json(grade)
+
+
+def _json(value: object) -> str:
+    """Return JSON that can be written as UTF-8: half of a surrogate pair stays an escape."""
+    written = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if _SURROGATE.search(written) else written

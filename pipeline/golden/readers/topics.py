@@ -6,7 +6,8 @@ followed by their text, up to the next tag.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 from pipeline.errors import InputError
@@ -14,8 +15,11 @@ from pipeline.lines import decoded, raw_lines
 
 _OPENING = re.compile(r"<top\b[^>]*>", re.IGNORECASE)
 _CLOSING = re.compile(r"</top\s*>", re.IGNORECASE)
-_NUMBER = re.compile(r"<num\b[^>]*>\s*(?:number\s*:)?([^<]*)", re.IGNORECASE)
-_TITLE = re.compile(r"<title\b[^>]*>\s*(?:topic\s*:)?([^<]*)", re.IGNORECASE)
+# Up to the next tag: "a < b" is text.
+_FIELD = r"(.*?)(?=</?[A-Za-z]|$)"
+_NUMBER = re.compile(rf"<num\b[^>]*>\s*(?:number\s*:)?{_FIELD}", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(rf"<title\b[^>]*>\s*(?:topic\s*:)?{_FIELD}", re.IGNORECASE | re.DOTALL)
+_BEGINS_BLOCKS = re.compile(rb"\s*<(top|\?xml|!|docs?|topics?|xml)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,12 @@ def read_topics(path: Path) -> Iterator[Topic]:
 
 def _topics(path: Path) -> Iterator[Topic]:
     lines = ((number, line) for number, line in raw_lines(path) if line.strip())
+    in_lines = False
     for number, line in lines:
-        if line.lstrip(b" \t").startswith(b"<"):
+        if not in_lines and _BEGINS_BLOCKS.match(line):
             yield from _blocks(number, line, lines)
         elif topic := topic_in(number, line):
+            in_lines = True
             yield topic
 
 
@@ -69,10 +75,14 @@ def topic_in(number: int, line: bytes) -> Topic | None:
 def _blocks(first: int, line: bytes, lines: Iterator[tuple[int, bytes]]) -> Iterator[Topic]:
     """Yield the topics of an SGML file whose first line has been read already."""
     block: list[str] = []
-    start = 0
+    start, fault = 0, None
     number = first
     while True:
         text = line.decode(errors="replace")
+        try:
+            decoded(line)
+        except InputError as error:
+            fault = fault or str(error)
         if _OPENING.search(text):
             if block:
                 yield Topic(start, "", "", "the topic has no </top>")
@@ -80,8 +90,9 @@ def _blocks(first: int, line: bytes, lines: Iterator[tuple[int, bytes]]) -> Iter
         if start:
             block.append(text)
         if start and _CLOSING.search(text):
-            yield _from_block(start, " ".join(block))
-            block, start = [], 0
+            topic = _from_block(start, " ".join(block))
+            yield replace(topic, fault=topic.fault or fault)
+            block, start, fault = [], 0, None
         number, line = next(lines, (0, b""))
         if not number:
             break
@@ -92,7 +103,7 @@ def _blocks(first: int, line: bytes, lines: Iterator[tuple[int, bytes]]) -> Iter
 def _from_block(line: int, block: str) -> Topic:
     number, title = _NUMBER.search(block), _TITLE.search(block)
     query = " ".join(number[1].split()) if number else ""
-    text = " ".join(title[1].split()) if title else ""
+    text = unescape(" ".join(title[1].split())) if title else ""
     if not query or not text:
         return Topic(line, query, text, f"the topic has no {'<title>' if query else '<num>'}")
     return Topic(line, query, text)

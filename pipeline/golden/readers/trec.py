@@ -59,15 +59,16 @@ def judgment_in(line: str) -> tuple[str, str, str]:
     return query, document, grade
 
 
-def _judgments(path: Path) -> Iterator[Judged | Refused]:
+def _judgments(path: Path) -> Iterator[Judged]:
     for number, line in raw_lines(path):
         if not line.strip() or line.lstrip(b" \t").startswith(b"#"):
             continue
         try:
             query, document, grade = judgment_in(decoded(line))
         except InputError as error:
-            raw = {"question": "", "notes": line.decode(errors="replace").strip()}
-            yield Refused(f"{path}:{number}", str(error), as_jsonl(raw))
+            whole = line.decode(errors="replace").strip(_AROUND)
+            # Its topic, which is refused as a whole: not even its other judgments are taken.
+            yield Judged(_BLANKS.split(whole)[0], number, whole, None, str(error))
             continue
         yield Judged(query, number, document, grade)
 

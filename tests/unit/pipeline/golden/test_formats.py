@@ -67,3 +67,14 @@ def test_what_cannot_be_told_is_refused_with_what_to_do(
 @pytest.mark.parametrize("name", READERS)
 def test_every_format_has_a_reader(name: str) -> None:
     assert callable(reader(name))
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgres", "POSTGRESQL"])
+def test_a_database_is_known_by_its_scheme(scheme: str) -> None:
+    assert guess(f"{scheme}://me:secret@localhost/x") == "sql"
+
+
+def test_another_url_is_refused_without_quoting_its_password() -> None:
+    with pytest.raises(InputError, match="fetch the file first") as refused:
+        guess("mysql://me:secret@localhost/x")
+    assert "secret" not in str(refused.value)

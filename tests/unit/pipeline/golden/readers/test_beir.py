@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import ReadOptions
+from pipeline.golden.formats import ReadOptions, Refused, reader
 from pipeline.types import Kind, Question
 from tests.unit.pipeline.golden.readers.conftest import Found, found_in
 
@@ -131,3 +131,17 @@ def test_unanswerable_questions_need_no_judgment(tmp_path: Path) -> None:
     line = json.dumps({"_id": "q1", "text": "Who?", "metadata": own})
     found = read(tmp_path, HEADER, line + "\n")
     assert found.questions == [Question("Who?", {}, kind=Kind.UNANSWERABLE, category="none")]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"_id": "\\ud800", "text": "a"}', '{"_id": "0", "text": "\\ud800"}']
+)
+def test_half_a_surrogate_is_refused_and_can_be_written(tmp_path: Path, line: str) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text(line + "\n")
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n0\ta\t1\n")
+    (refused, *_) = [
+        each for each in reader("beir")(str(tmp_path), options=ReadOptions())
+        if isinstance(each, Refused)
+    ]  # fmt: skip
+    assert refused.raw.encode()

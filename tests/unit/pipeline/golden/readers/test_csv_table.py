@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import ReadOptions, reader
+from pipeline.golden.formats import ReadOptions, Refused, reader
 from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.readers.conftest import ReadTable, found_in
 
@@ -262,3 +262,14 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 
     peak(10)
     assert peak(5_000) < peak(200) * 1.3
+
+
+@pytest.mark.parametrize("cell", ["MED-10=2; MED-11=1", "MED-12=0", "a:0 b:0"])
+def test_what_may_be_a_grade_or_a_second_id_is_refused(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text(f"question,expected\nWho?,{cell}\n")
+    (refused,) = [
+        each for each in reader("csv")(str(path), options=ReadOptions())
+        if isinstance(each, Refused)
+    ]  # fmt: skip
+    assert "JSON object" in refused.reason

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import ReadOptions, reader
+from pipeline.golden.formats import Read, ReadOptions, Record, Refused, reader
 from pipeline.types import Kind, Question
 from tests.shared import conformance, needs_shared
 from tests.unit.pipeline.golden.readers.conftest import Found, found_in
@@ -245,3 +245,45 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 
     peak(10)
     assert peak(6_000) < peak(3_000) * 1.3
+
+
+def written(folder: Path, topics: str | bytes, qrels: str) -> list[Record]:
+    content = topics if isinstance(topics, bytes) else topics.encode()
+    (folder / "topics.tsv").write_bytes(content)
+    (folder / "qrels.txt").write_text(qrels)
+    return list(reader("trec")(str(folder), options=ReadOptions()))
+
+
+def test_a_broken_line_of_qrels_refuses_its_topic_and_no_other(tmp_path: Path) -> None:
+    read = written(tmp_path, "1\tone?\n2\ttwo?\n", "1 0 a:0 1\n1 0 b\n2 0 c:0 1\n")
+    (refused,) = [each for each in read if isinstance(each, Refused)]
+    assert refused.place == f"{tmp_path / 'qrels.txt'}:2"
+    assert [each.question.text for each in read if isinstance(each, Read)] == ["two?"]
+
+
+def test_a_refused_topic_has_the_keys_that_its_correction_needs(tmp_path: Path) -> None:
+    read = written(tmp_path, "1\tone?\n", "1 0 b 0.5\n1 0 c 1\n")
+    (refused,) = [each for each in read if isinstance(each, Refused)]
+    assert json.loads(refused.raw)["expected"] == {"b:0": 0.5, "c:0": 1}
+
+
+def test_a_title_ends_at_the_next_tag_and_not_at_a_sign(tmp_path: Path) -> None:
+    block = "<top>\n<num> Number: 1\n<title> Is a < b &amp; c?\n<desc> No.\n</top>\n"
+    (read, *_) = written(tmp_path, block, "1 0 a:0 1\n")
+    assert isinstance(read, Read)
+    assert read.question.text == "Is a < b & c?"
+
+
+def test_a_block_in_another_encoding_is_refused_and_not_changed(tmp_path: Path) -> None:
+    block = "<top>\n<num> Number: 1\n<title> Straße\n</top>\n".encode("latin-1")
+    (read, *_) = written(tmp_path, block, "1 0 a:0 1\n")
+    assert isinstance(read, Refused)
+    assert "UTF-8" in read.reason
+
+
+def test_an_id_that_begins_like_a_tag_swallows_no_topic(tmp_path: Path) -> None:
+    read = written(
+        tmp_path, "1\tone?\n<2>\ttwo?\n3\tthree?\n", "1 0 a:0 1\n<2> 0 b:0 1\n3 0 c:0 1\n"
+    )
+    texts = [each.question.text for each in read if isinstance(each, Read)]
+    assert texts == ["one?", "two?", "three?"]
