@@ -127,27 +127,6 @@ def usable(
     return live, outdated
 
 
-def locate(
-    ctx: Context, session: Session, table: CorpusTable, judged: Sequence[JudgedKey]
-) -> dict[JudgedKey, Found]:
-    """Look for what was judged in the whole corpus, which is read once for so many texts.
-
-    A key without evidence is live or lost by whether it is there. The corpus is not read when all
-    keys have the text that was judged.
-    """
-    gone, changed = differing(ctx, table, judged)
-    wanted = {*changed, *(each for each in judged if each.key in gone and each.evidence_hash)}
-    found = {each: _untouched(each, gone) for each in judged if each not in wanted}
-    rest = iter(each for each in judged if each in wanted)
-    while batch := list(islice(rest, TEXTS_PER_SEARCH)):
-        found |= dict(_search(session, batch, each_chunk(ctx.corpus(), table)))
-    return found
-
-
-def _untouched(judged: JudgedKey, gone: set[str]) -> Found:
-    return Found(KeyState.LOST) if judged.key in gone else Found(KeyState.LIVE, (), 1.0)
-
-
 def _search(
     session: Session, judged: Sequence[JudgedKey], chunks: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[JudgedKey, Found]]:
