@@ -1,10 +1,10 @@
 """`recallwatch runs export`: a run's results, for other programs."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -13,12 +13,14 @@ from cli.lazy import examples
 from cli.output import to_json
 from cli.records import live_expected, result_record
 from cli.servers import open_servers
-from db import results
+from db import exporting, results
 from db import runs as stored
 from db.models import Run
 from db.run_states import UNFINISHED
 from pipeline.errors import UsageError
+from pipeline.golden.writers.naming import name_of
 from pipeline.types import Level, Outcome
+from pipeline.whole_files import whole_files
 
 
 @click.command("export", epilog=examples(
@@ -57,23 +59,22 @@ def export_run(
     grades; `retrieved` the keys that were scored, best first; `metrics` are at full precision.
 
     trec is a run file of the scored questions, in strictly decreasing scores, from which trec_eval
-    (with -c, and the file of --qrels) finds the same metrics.
+    (with -c, and the file of --qrels) finds the same metrics. At document level its ids are those
+    of documents. A FILE that is there is overwritten once the new one is complete.
     """
     if qrels is not None and format_name != "trec":
         raise UsageError("--qrels goes with --format trec: a line of jsonl holds its judgments")
-    if output is not None and qrels is not None and output.resolve() == qrels.resolve():
-        raise UsageError("--output and --qrels name the same file: name two")
+    if qrels is not None and _are_one(output or Path("/dev/stdout"), qrels):
+        raise UsageError("--output and --qrels are one file: name two")
     with open_servers(context) as opened, opened.work.database.begin() as session:
-        run = stored.get(session, run_id).run
+        found = stored.get(session, run_id)
+        run = found.run
         if run.status in UNFINISHED:
             raise UsageError(f"run {run_id} is {run.status}: it can be exported when it has ended")
-        if format_name == "trec":
-            _refuse_clash(results.name_clash(session, stored.get(session, run_id).version.id))
-        counted = _Counted(results.details(session, run_id))
+        taken = exporting.taken_names_of_version(session, found.version.id)
+        counted = _Counted(results.details(session, run_id), taken)
         write = _write_trec if format_name == "trec" else _write_jsonl
-        with ExitStack() as stack:
-            stream = stack.enter_context(_writer(output))
-            judgments = stack.enter_context(nullcontext() if qrels is None else _writer(qrels))
+        with _opened(output, qrels) as (stream, judgments):
             write(run, counted, stream, judgments)
     if counted.rows < run.size:
         part = f"{counted.rows} of {run.size} questions were measured"
@@ -85,56 +86,63 @@ def export_run(
         )
 
 
-def _refuse_clash(name: str | None) -> None:
-    """Refuse two questions under one topic: trec_eval would read them as one."""
-    if name is not None:
-        raise UsageError(
-            f"question {name} has no external id, and {name!r} is the external id of another: both"
-            " would be one topic; give one of them another external id, and evaluate again"
-        )
+def _are_one(first: Path, second: Path) -> bool:
+    """Tell whether two paths lead to one file, which may not be there yet."""
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return first.resolve() == second.resolve()
 
 
 class _Counted:
-    """Iterates over rows of results and counts them by the way."""
+    """Iterates over rows of results with their questions' names, and counts them by the way."""
 
-    def __init__(self, found: Iterable[Any]) -> None:
+    def __init__(self, found: Iterable[Any], taken: Collection[str]) -> None:
         self._found = found
+        self._taken = taken
         self.rows = self.scored = 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
         for row in self._found:
             self.rows += 1
             self.scored += row.outcome == Outcome.SCORED
-            yield row
+            yield name_of(row.question_id, row.external_id, self._taken), row
 
 
-def _write_jsonl(run: Run, rows: Iterable[Any], stream: TextIO, _qrels: TextIO | None) -> None:
-    stream.writelines(to_json(result_record(run, row)) + "\n" for row in rows)
+def _write_jsonl(
+    run: Run, named: Iterable[tuple[str, Any]], stream: BinaryIO, _qrels: BinaryIO | None
+) -> None:
+    records = (result_record(run, row) | {"id": name} for name, row in named)
+    stream.writelines(f"{to_json(record)}\n".encode() for record in records)
 
 
-def _write_trec(run: Run, rows: Iterable[Any], stream: TextIO, qrels: TextIO | None) -> None:
+def _write_trec(
+    run: Run, named: Iterable[tuple[str, Any]], stream: BinaryIO, qrels: BinaryIO | None
+) -> None:
     from pipeline.trec_runs import qrels_lines, run_lines
 
-    for row in rows:
+    tag = f"recallwatch-{run.strategy}"
+    for name, row in named:
         if row.outcome != Outcome.SCORED:
             continue
-        query = row.external_id or str(row.question_id)
-        stream.writelines(
-            run_lines(query, row.retrieved, row.scores, f"recallwatch-{run.strategy}")
-        )
+        lines = run_lines(name, row.retrieved, row.scores, tag)
+        stream.writelines(line.encode() for line in lines)
         if qrels is not None:
             expected = live_expected(row.expected, row.missing, Level(run.level))
-            qrels.writelines(qrels_lines(query, expected))
+            qrels.writelines(line.encode() for line in qrels_lines(name, expected))
 
 
 @contextmanager
-def _writer(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
+def _opened(output: Path | None, qrels: Path | None) -> Iterator[tuple[BinaryIO, BinaryIO | None]]:
+    """Give streams for the run and its judgments: standard output where no file is named."""
+    paths = [path for path in (output, qrels) if path is not None]
     try:
-        stream = output.open("w", encoding="utf-8")
+        with whole_files(*paths) as streams:
+            yield (
+                sys.stdout.buffer if output is None else streams[0],
+                None if qrels is None else streams[-1],
+            )
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise click.FileError(str(output), error.strerror or str(error)) from error
-    with stream:
-        yield stream
+        where = error.filename or output or qrels or "standard output"
+        raise click.FileError(str(where), error.strerror or str(error)) from error

@@ -230,19 +230,6 @@ def questions(
     yield from map(_stored, rows)
 
 
-def name_clash(session: Session, set_name: str) -> str | None:
-    """Return an external id that is the number of an active question without one; None: none is."""
-    query = text("""
-        SELECT named.external_id FROM recallwatch.question named
-        JOIN recallwatch.question unnamed ON unnamed.set_name = named.set_name
-            AND unnamed.external_id IS NULL AND unnamed.id::text = named.external_id
-        WHERE named.set_name = :set_name AND named.status = 'active' AND unnamed.status = 'active'
-        LIMIT 1
-    """)
-    clash: str | None = session.scalar(query, {"set_name": set_name})
-    return clash
-
-
 def question(session: Session, question_id: int) -> StoredQuestion:
     """Return one question with its evidence by its id; raises InputError when there is none."""
     query = text(_SELECT_QUESTIONS.format(condition="q.id = :id"))

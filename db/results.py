@@ -206,18 +206,6 @@ def details(session: Session, run_id: int) -> Iterator[Row[Any]]:
     yield from session.execute(query, {"run_id": run_id}, execution_options={"yield_per": 1000})
 
 
-def name_clash(session: Session, version_id: int) -> str | None:
-    """Return an external id that is the number of a question without one; None: there is none."""
-    query = text("""
-        SELECT named.external_id FROM recallwatch.golden_item named
-        JOIN recallwatch.golden_item unnamed ON unnamed.version_id = named.version_id
-            AND unnamed.external_id IS NULL AND unnamed.question_id::text = named.external_id
-        WHERE named.version_id = :version_id LIMIT 1
-    """)
-    clash: str | None = session.scalar(query, {"version_id": version_id})
-    return clash
-
-
 def must_pass_details(session: Session, run_id: int) -> Sequence[Row[Any]]:
     """Return the results of the must-pass questions with their questions, in order."""
     query = text(_DETAIL + " AND i.must_pass ORDER BY r.position")

@@ -6,15 +6,20 @@ trec_eval does not read ranks: it sorts by score, as a 4-byte float, and equal s
 id (http://trec.nist.gov/trec_eval/). A ranking is the retriever's order, though, ties included; so
 each score is written strictly below the one before it. It splits lines at blanks and refuses a
 document that comes twice; so blanks within ids are escaped, and a repeat, which is a miss to us,
-gets an id of its own.
+gets an id of its own. Two ids never become one: what an id holds that looks like either is escaped
+as well, and nothing else is.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 import numpy as np
 
-_BLANK = re.compile(r"\s")
+_REPEATED = "#repeated-at-"
+_BLANKS = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+_ESCAPES = [quote(each, safe="") for each in (*_BLANKS, "%", "#")]
+_ESCAPED = re.compile(rf"\s|%(?={'|'.join(each[1:] for each in _ESCAPES)})|#(?={_REPEATED[1:]})")
 _LARGEST = float(np.finfo(np.float32).max) / 2
 
 
@@ -51,12 +56,17 @@ def strictly_decreasing(scores: Sequence[float]) -> list[float]:
 
 
 def escaped(name: str) -> str:
-    """Return an id without blanks: each as %XX of its UTF-8, as in a URL."""
-    return _BLANK.sub(lambda blank: "".join(f"%{byte:02X}" for byte in blank[0].encode()), name)
+    """Return an id without blanks: each as %XX of its UTF-8, as in a URL.
+
+    A % that begins such an escape already is written %25, and the # of what looks like the mark of
+    a repeat %23: different ids stay different. Other ids stay as they are, other escapes of a URL
+    among them.
+    """
+    return _ESCAPED.sub(lambda found: quote(found[0], safe=""), name)
 
 
 def _each_once(documents: list[str]) -> Iterator[str]:
     seen: set[str] = set()
     for rank, document in enumerate(documents, start=1):
-        yield f"{document}#repeated-at-{rank}" if document in seen else document
+        yield f"{document}{_REPEATED}{rank}" if document in seen else document
         seen.add(document)

@@ -1,8 +1,7 @@
 """`recallwatch golden export`: questions to a file or a folder."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +12,7 @@ from cli.context import Context, pass_context
 from cli.golden.options import set_option
 from cli.lazy import examples
 from cli.servers import open_servers
+from db import exporting
 from db import golden as stored
 from pipeline.errors import InputError, UsageError
 
@@ -39,36 +39,42 @@ _FOLDERS = ("trec", "beir")
     metavar="FILE",
     help="A folder for trec and beir. Default: standard output.",
 )
+@click.option("--force", is_flag=True, help="Overwrite the files of a golden set in a folder.")
 @pass_context
 def export_set(
-    context: Context, set_name: str | None, format_name: str | None, output: Path | None
+    context: Context,
+    set_name: str | None,
+    format_name: str | None,
+    output: Path | None,
+    force: bool,
 ) -> None:
     """Write a set's active questions in a form that import reads.
 
-    jsonl, csv, tsv and beir hold all of a question; of trec, a warning says what it cannot hold.
+    jsonl, csv, tsv and beir hold all of a question; of trec, a warning says what it cannot hold. A
+    FILE that is there is overwritten; of a folder, files of a golden set are with --force. Until
+    the new ones are complete, the old ones stay.
     """
     format_name = format_name or _guess(output)
+    if format_name in _FOLDERS:
+        _check_folder(output, format_name, force=force)
     name = set_name or context.settings.eval.set
     with open_servers(context) as opened, opened.work.database.begin() as session:
+        taken = exporting.taken_names(session, name)
         found = stored.questions(session, name, evidence=True)
         first = next(found, None)
         if first is None:
             raise InputError(
                 f"golden set {name!r} has no active question; see: recallwatch golden list --sets"
             )
-        if format_name in _FOLDERS:
-            _refuse_clash(stored.name_clash(session, name))
-        for warning in _write(chain([first], found), format_name, output):
+        for warning in _write(chain([first], found), format_name, output, taken):
             context.err.print(f"warning: {warning}", soft_wrap=True)
-
-
-def _refuse_clash(name: str | None) -> None:
-    """Refuse two questions of one id before anything is written."""
-    if name is not None:
-        raise InputError(
-            f"question {name} has no external id, and {name!r} is the external id of another: both"
-            " would have one id in the files; give one of them another external id"
-        )
+        # A topic of TREC has an id always, and so has its question when it comes back.
+        if format_name != "trec" and (shared := exporting.count_shared_texts(session, name)):
+            context.err.print(
+                f"warning: {shared:,} questions share a text and tenant with others: import with"
+                " --keep-both",
+                soft_wrap=True,
+            )
 
 
 def _guess(output: Path | None) -> str:
@@ -78,51 +84,56 @@ def _guess(output: Path | None) -> str:
     return suffix if suffix in {"csv", "tsv"} else "jsonl"
 
 
-def _write(
-    found: Iterable[stored.StoredQuestion], format_name: str, output: Path | None
-) -> list[str]:
-    """Write the questions, and return what the format could not hold, one line each."""
-    if format_name in _FOLDERS:
-        return _write_folder(found, format_name, output)
-    questions = (each.question for each in found)
-    with _opened(output) as stream:
-        if format_name == "jsonl":
-            from pipeline.golden.jsonl import write_questions
-
-            write_questions(questions, stream)
-            return []
-        from pipeline.golden.writers import csv_table
-
-        return csv_table.write(questions, stream, delimiter="\t" if format_name == "tsv" else ",")
-
-
-def _write_folder(
-    found: Iterable[stored.StoredQuestion], format_name: str, folder: Path | None
-) -> list[str]:
+def _check_folder(folder: Path | None, format_name: str, *, force: bool) -> None:
+    """Refuse a folder that holds a golden set, which may be the only copy of somebody's work."""
     from pipeline.golden.writers import beir, trec
 
     if folder is None:
         raise UsageError(f"{format_name} is several files: name a folder with --output")
-    write = beir.write if format_name == "beir" else trec.write
-    numbered = ((each.id, each.question) for each in found)
-    try:
-        folder.mkdir(exist_ok=True)
-        return write(numbered, folder)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    patterns = beir.READ if format_name == "beir" else trec.READ
+    there = next((path for each in patterns for path in sorted(folder.glob(each))), None)
+    if there is not None and not force:
+        raise UsageError(f"{there} exists already: name another folder, or overwrite with --force")
 
 
-@contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
+def _write(
+    found: Iterable[stored.StoredQuestion],
+    format_name: str,
+    output: Path | None,
+    taken: Collection[str],
+) -> list[str]:
+    """Write the questions, and return what the format could not hold, one line each."""
+    from pipeline.whole_files import whole_files
+
     if output is None:
-        yield sys.stdout.buffer
-        return
+        return _write_table(found, format_name, sys.stdout.buffer)
     try:
-        with output.open("wb") as stream:
-            yield stream
+        if format_name in _FOLDERS:
+            return _write_folder(found, format_name, output, taken)
+        with whole_files(output) as (stream,):
+            return _write_table(found, format_name, stream)
     except OSError as error:
-        raise _unwritable(output, error) from error
+        raise click.FileError(str(output), error.strerror or str(error)) from error
 
 
-def _unwritable(path: Path, error: OSError) -> click.FileError:
-    return click.FileError(str(path), error.strerror or str(error))
+def _write_folder(
+    found: Iterable[stored.StoredQuestion], format_name: str, folder: Path, taken: Collection[str]
+) -> list[str]:
+    from pipeline.golden.writers import beir, trec
+
+    write = beir.write if format_name == "beir" else trec.write
+    return write(((each.id, each.question) for each in found), folder, taken=taken)
+
+
+def _write_table(
+    found: Iterable[stored.StoredQuestion], format_name: str, stream: BinaryIO
+) -> list[str]:
+    questions = (each.question for each in found)
+    if format_name == "jsonl":
+        from pipeline.golden.jsonl import write_questions
+
+        write_questions(questions, stream)
+        return []
+    from pipeline.golden.writers import csv_table
+
+    return csv_table.write(questions, stream, delimiter="\t" if format_name == "tsv" else ",")

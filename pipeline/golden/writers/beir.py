@@ -7,37 +7,38 @@ query, which other tools do not look at. `pipeline.golden.readers.beir` reads it
 import csv
 import io
 import json
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from pipeline.golden.jsonl import record_of
 from pipeline.golden.readers.beir import COLUMNS, OWN_METADATA
-from pipeline.golden.writers.naming import Names
+from pipeline.golden.writers.naming import name_of
 from pipeline.types import Question
+from pipeline.whole_files import whole_folder
 
 QUERIES = "queries.jsonl"
 QRELS = "qrels/test.tsv"
+READ = ("queries.jsonl*", "qrels/*")
+"""What a reader takes for queries and judgments in a folder."""
 
 
-def write(numbered: Iterable[tuple[int, Question]], folder: Path) -> list[str]:
-    """Write both files into a folder that exists, and return warnings: none, nothing is lost.
+def write(
+    numbered: Iterable[tuple[int, Question]], folder: Path, *, taken: Container[str] = ()
+) -> list[str]:
+    """Write both files into a folder, made where it is not there, whole or not at all.
 
-    A question without an external id gets its number in recallwatch as `_id`. Raises InputError
-    when two questions would have one id, and OSError.
+    Returns warnings: none, nothing is lost. `naming.name_of` gives the `_id` of a question; one
+    without an external id comes back without it. Raises OSError.
     """
-    (folder / QRELS).parent.mkdir(exist_ok=True)
-    names = Names()
-    with ExitStack() as stack:
-        queries = stack.enter_context((folder / QUERIES).open("wb"))
-        table = stack.enter_context((folder / QRELS).open("wb"))
-        text = stack.enter_context(io.TextIOWrapper(table, encoding="utf-8", newline=""))
+    with whole_folder(folder, QUERIES, QRELS) as (queries, table):
+        text = io.TextIOWrapper(table, encoding="utf-8", newline="", write_through=True)
         qrels = csv.writer(text, delimiter="\t")
         qrels.writerow(COLUMNS)
         for number, question in numbered:
-            query = names.take(number, question)
+            query = name_of(number, question.external_id, taken)
             queries.write(_line_of(query, question))
             qrels.writerows((query, key, grade) for key, grade in question.expected.items())
+        text.detach()
     return []
 
 

@@ -1,28 +1,18 @@
 """Ids of questions in formats that need one for each."""
 
-from pipeline.errors import InputError
-from pipeline.text import quoted
-from pipeline.types import Question
+from collections.abc import Container
 
 
-class Names:
-    """Names questions by their external id, else by their number in recallwatch, each once."""
+def name_of(number: int, external_id: str | None, taken: Container[str] = ()) -> str:
+    """Return a question's external id, else its number in recallwatch.
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def take(self, number: int, question: Question) -> str:
-        """Return a question's name; raises InputError when an earlier one has it."""
-        name = name_of(number, question)
-        if name in self._taken:
-            raise InputError(
-                f"two questions would have the id {quoted(name)}: give question {number} another"
-                " external id"
-            )
-        self._taken.add(name)
-        return name
-
-
-def name_of(number: int, question: Question) -> str:
-    """Return a question's external id, else its number."""
-    return question.external_id or str(number)
+    Where another question has that number as its external id, underscores follow it. `taken` holds
+    the external ids for which this matters (`db.exporting.taken_names`): names hang on nothing
+    else, so that every export of the same questions gives the same ones.
+    """
+    if external_id is not None:
+        return external_id
+    name = str(number)
+    while name in taken:
+        name += "_"
+    return name

@@ -7,8 +7,7 @@ A question without an external id gets its number in recallwatch as id.
 """
 
 import re
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,42 +16,54 @@ from pipeline.golden.jsonl import record_of
 from pipeline.golden.readers.topics import Topic, topic_in
 from pipeline.golden.readers.trec import judgment_in
 from pipeline.golden.writers.losses import Losses
-from pipeline.golden.writers.naming import Names, name_of
+from pipeline.golden.writers.naming import name_of
 from pipeline.types import Question
+from pipeline.whole_files import whole_folder
 
 TOPICS = "topics.tsv"
 QRELS = "qrels.txt"
+READ = ("topics*", "qrels*")
+"""What a reader takes for topics and judgments in a folder."""
 _HELD = {"question", "expected", "external_id", "kind"}
 _MARKS = ("#", "<", "\ufeff")
 _BLANK = re.compile(r"\s")
 
 
-def write(numbered: Iterable[tuple[int, Question]], folder: Path) -> list[str]:
-    """Write both files into a folder that exists, and return warnings, one line each.
+def write(
+    numbered: Iterable[tuple[int, Question]], folder: Path, *, taken: Container[str] = ()
+) -> list[str]:
+    """Write both files into a folder, made where it is not there, whole or not at all.
 
-    What TREC cannot hold is counted in the warnings: other fields, questions without a judgment,
-    and ids, texts and keys with a tab or a line break. Raises InputError when two questions would
-    have one id, and OSError.
+    Returns warnings, one line each: what TREC cannot hold is counted in them, other fields,
+    questions without a judgment, and ids, texts and keys with a tab or a line break.
+    `naming.name_of` gives the id of a question. Raises OSError.
     """
     losses = Losses("TREC")
-    names = Names()
-    with_blanks = 0
-    with ExitStack() as stack:
-        topics = stack.enter_context((folder / TOPICS).open("wb"))
-        qrels = stack.enter_context((folder / QRELS).open("wb"))
+    with_blanks = renamed = 0
+    with whole_folder(folder, TOPICS, QRELS) as (topics, qrels):
         for number, question in numbered:
-            if reason := _cannot_hold(name_of(number, question), question):
+            query = name_of(number, question.external_id, taken)
+            if reason := _cannot_hold(query, question):
                 losses.leave_out(reason)
                 continue
-            query = names.take(number, question)
             losses.leave_behind(record_of(question).keys() - _HELD)
             with_blanks += any(map(_BLANK.search, (query, *question.expected)))
+            renamed += query != name_of(number, question.external_id)
             _write_question(query, question, topics, qrels)
-    found = losses.warnings()
+    return losses.warnings() + _said(with_blanks, renamed)
+
+
+def _said(with_blanks: int, renamed: int) -> list[str]:
+    found = []
     if with_blanks:
         found.append(
             f"TREC: {with_blanks:,} questions have blanks in an id or key: recallwatch reads them"
             " back, trec_eval does not"
+        )
+    if renamed:
+        found.append(
+            f"TREC: {renamed:,} questions without an external id have a number that is the"
+            " external id of another: their topics are the number with _ after it"
         )
     return found
 

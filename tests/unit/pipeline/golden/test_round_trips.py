@@ -1,15 +1,23 @@
 """What is exported is imported as it was, in every format, for what the format can hold."""
 
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import InputError
+from pipeline.golden.duplicates import Conflicts
+from pipeline.golden.formats import ReadOptions, reader
 from pipeline.golden.jsonl import write_questions
+from pipeline.golden.staging import staged
 from pipeline.golden.writers import beir, csv_table, trec
+from pipeline.text import normalised
 from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.readers.conftest import found_in
 from tests.unit.pipeline.golden.strategies import patiently, questions
@@ -111,11 +119,70 @@ def test_what_trec_has_no_place_for_is_counted(tmp_path: Path) -> None:
     assert (tmp_path / "qrels.txt").read_text() == "1\t0\ta:0\t1\n2\t0\ta:0\t1\n"
 
 
+NUMBERED = [(1, Question("Who?", {"a:0": 1}, external_id="2")), (2, Question("Why?", {"a:0": 1}))]
+
+
+def test_beir_holds_a_question_whose_number_is_anothers_id(tmp_path: Path) -> None:
+    assert beir.write(NUMBERED, tmp_path, taken={"2"}) == []
+    assert found_in("beir", tmp_path).questions == [question for _, question in NUMBERED]
+
+
+def test_trec_says_of_a_question_whose_number_is_anothers_id(tmp_path: Path) -> None:
+    [warning] = trec.write(NUMBERED, tmp_path, taken={"2"})
+    assert "1 questions without an external id have a number that is the external id" in warning
+    found = found_in("trec", tmp_path).questions
+    assert [(each.external_id, each.text) for each in found] == [("2", "Who?"), ("2_", "Why?")]
+
+
 @pytest.mark.parametrize("writer", [beir, trec])
-def test_two_questions_that_would_share_an_id_are_refused(writer: object, tmp_path: Path) -> None:
-    golden = [(1, Question("Who?", {"a:0": 1}, external_id="2")), (2, Question("Why?", {"a:0": 1}))]
-    with pytest.raises(Exception, match="two questions would have the id '2'"):
-        writer.write(golden, tmp_path)  # type: ignore[attr-defined]  # a module with write()
+def test_an_export_that_fails_leaves_nothing(writer: ModuleType, tmp_path: Path) -> None:
+    def breaking() -> Iterator[tuple[int, Question]]:
+        yield NUMBERED[0]
+        raise InputError("the database went away")
+
+    with pytest.raises(InputError):
+        writer.write(breaking(), tmp_path / "golden")
+    assert not list(tmp_path.iterdir())
+
+
+KEPT_BOTH = st.lists(
+    st.builds(
+        replace,
+        questions(),
+        text=st.sampled_from(["Who?", "Why?", "Who\u200b?"]),
+        tenant=st.sampled_from([None, "acme"]),
+    ),
+    min_size=1,
+    max_size=5,
+    unique_by=(
+        # What says the same as another question is one question to any import.
+        lambda q: (normalised(q.text), q.tenant, tuple(sorted(q.expected.items()))),
+        lambda q: q.external_id or object(),
+    ),
+)
+
+
+@patiently
+@given(golden=KEPT_BOTH)
+def test_what_was_imported_with_keep_both_comes_back_with_it(
+    scratch: Path, golden: list[Question]
+) -> None:
+    with (scratch / "both.jsonl").open("wb") as stream:
+        write_questions(golden, stream)
+    with (scratch / "both.csv").open("wb") as stream:
+        csv_table.write(golden, stream)
+    beir.write(list(enumerate(golden)), scratch / "both", taken=_ids(golden))
+    for name, file in (("jsonl", "both.jsonl"), ("csv", "both.csv"), ("beir", "both")):
+        source = scratch / file
+        records = reader(name)(str(source), options=ReadOptions())
+        with staged(str(source), records, conflicts=Conflicts.KEEP_BOTH) as plan:
+            back = list(plan.questions())
+        expected = map(_as_a_spreadsheet_holds, golden) if name == "csv" else golden
+        assert back == list(expected)
+
+
+def _ids(golden: list[Question]) -> set[str]:
+    return {each.external_id for each in golden if each.external_id is not None}
 
 
 def test_a_spreadsheet_runs_no_cell_of_an_export(tmp_path: Path) -> None:
@@ -143,3 +210,20 @@ def test_a_cell_that_excel_would_cut_is_warned_of() -> None:
     long = Question("Who?", {"a:0": 1}, notes="x" * 40_000)
     [warning] = csv_table.write([long, Question("Why?", {"a:0": 1})], BytesIO())
     assert warning.startswith("1 rows hold a cell that Excel cuts")
+
+
+@pytest.mark.parametrize("writer", [beir, trec])
+def test_memory_does_not_grow_with_the_questions(writer: ModuleType, tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        numbered = (
+            (n, Question(f"Is it {n}?", {f"a:{n}": 1}, external_id=f"q{n}" if n % 2 else None))
+            for n in range(count)
+        )
+        tracemalloc.start()
+        writer.write(numbered, tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(10)
+    assert peak(6_000) < peak(600) * 1.3
