@@ -7,25 +7,27 @@ statements, and counted by the server.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 
-from sqlalchemy import CursorResult, Row, text
+from sqlalchemy import CursorResult, text
 from sqlalchemy.orm import Session
 
 from db import evidence
 from db.locks import lock_set
 from db.session import driver_connection
 from pipeline.golden.fingerprint import content_hash, item_hash, text_hash
-from pipeline.types import Question
+from pipeline.types import Question, Status
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import did to a set, in questions.
 
-    `rejected`: known and left rejected, as a reviewer said. `reactivated`: were rejected and are
-    active now; they are `changed` too. `beside`: stored questions that have an external id which
-    the import does not hold, and the text of one that it does: they were left as they are.
+    `rejected`: left out, as a reviewer rejected them or another question of their text.
+    `reactivated`: were rejected and are active now; `accepted`: were proposed, which nobody had
+    reviewed, and are active now; both are `changed` too. `beside`: stored questions that have an
+    external id which the import does not hold, and the text of one that it does: they were left as
+    they are.
     """
 
     added: int
@@ -34,6 +36,7 @@ class ImportReport:
     retired: int
     rejected: int = 0
     reactivated: int = 0
+    accepted: int = 0
     beside: int = 0
 
 
@@ -44,6 +47,7 @@ CREATE TEMPORARY TABLE incoming (
     notes text, evidence jsonb
 ) ON COMMIT DROP;
 CREATE TEMPORARY TABLE absent (id bigint, text_hash text, named boolean) ON COMMIT DROP;
+CREATE TEMPORARY TABLE turned_down (text_hash text) ON COMMIT DROP;
 CREATE TEMPORARY TABLE touched (id bigint, added boolean) ON COMMIT DROP
 """
 
@@ -66,10 +70,33 @@ _KNOWN_AGAIN = (
     "i.content_hash = q.content_hash AND i.external_id IS NULL AND q.external_id IS NULL",
 )
 
-_REJECTED = """
+_KNOWN_AS = """
 SELECT count(*) FROM recallwatch.question q JOIN incoming i ON {known_again}
+WHERE q.set_name = :set_name AND q.status = :status
+"""
+
+_SELECT_REJECTED = """
+SELECT q.text, q.tenant FROM recallwatch.question q
 WHERE q.set_name = :set_name AND q.status = 'rejected'
 """
+
+# What a reviewer said of a question holds for every spelling of it, and whatever id it has; but
+# not for one that is active beside it.
+_LEAVE_REJECTED = (
+    """
+    DELETE FROM incoming i USING recallwatch.question q
+    WHERE q.set_name = :set_name AND q.status = 'rejected' AND i.external_id = q.external_id
+    """,
+    """
+    DELETE FROM incoming i USING (SELECT DISTINCT text_hash FROM turned_down) t
+    WHERE i.text_hash = t.text_hash
+      AND NOT EXISTS (SELECT FROM recallwatch.question q WHERE q.set_name = :set_name
+                      AND q.status = 'active' AND q.external_id = i.external_id)
+      AND NOT EXISTS (SELECT FROM recallwatch.question q WHERE q.set_name = :set_name
+                      AND q.status = 'active' AND q.external_id IS NULL AND i.external_id IS NULL
+                      AND q.content_hash = i.content_hash)
+    """,
+)
 
 _SELECT_ABSENT = """
 SELECT q.id, q.text, q.tenant, q.external_id IS NOT NULL AS named FROM recallwatch.question q
@@ -180,14 +207,19 @@ def import_questions(
 
     A question is known again by its external id, else by its content. With `replace` the set
     ends up as the file: active questions that it does not hold are retired, never deleted. What a
-    reviewer rejected stays so, unless `reactivate`. `by` is who judged what is new.
+    reviewer rejected stays so, in any spelling, unless `reactivate`. `by` is who judged what is
+    new.
     """
     named = {"set_name": set_name}
     lock_set(session, set_name)
     session.execute(text(_TABLES))
     total = _copy(session, questions)
     session.execute(text(_INDEXES))
-    rejected = sum(found.scalar_one() for found in _each_way(session, _REJECTED, named))
+    rejected = 0 if reactivate else _leave_rejected(session, set_name)
+    reactivated, accepted = (
+        sum(way.scalar_one() for way in _each_way(session, _KNOWN_AS, named | {"status": status}))
+        for status in (Status.REJECTED, Status.PROPOSED)
+    )
     retired, beside = _retire(session, set_name, replace=replace)
     for upsert in _UPSERTS:
         session.execute(text(upsert), named | {"reactivate": reactivate})
@@ -196,10 +228,11 @@ def import_questions(
     return ImportReport(
         added=added,
         changed=touched - added,
-        unchanged=total - touched - (0 if reactivate else rejected),
+        unchanged=total - touched - rejected,
         retired=retired,
-        rejected=0 if reactivate else rejected,
-        reactivated=rejected if reactivate else 0,
+        rejected=rejected,
+        reactivated=reactivated,
+        accepted=accepted,
         beside=beside,
     )
 
@@ -216,13 +249,28 @@ def _copy(session: Session, questions: Iterable[Question]) -> int:
     return total
 
 
+def _leave_rejected(session: Session, set_name: str) -> int:
+    """Take out of the import what a reviewer rejected, and return how many questions it was."""
+    named = {"set_name": set_name}
+    rows = session.execute(text(_SELECT_REJECTED), named, execution_options={"yield_per": 5_000})
+    for some in rows.partitions():
+        hashes = ((text_hash(row.text, row.tenant),) for row in some)
+        _copy_rows(session, "COPY turned_down (text_hash) FROM STDIN", hashes)
+    session.execute(text("ANALYZE turned_down"))
+    return sum(
+        cast("CursorResult[Any]", session.execute(text(leave), named)).rowcount
+        for leave in _LEAVE_REJECTED
+    )
+
+
 def _retire(session: Session, set_name: str, *, replace: bool) -> tuple[int, int]:
     """Retire what the import replaces; return how many, and how many stay beside their likes."""
     rows = session.execute(
         text(_SELECT_ABSENT), {"set_name": set_name}, execution_options={"yield_per": 5_000}
     )
     for some in rows.partitions():
-        _copy_absent(session, some)
+        found = ((row.id, text_hash(row.text, row.tenant), row.named) for row in some)
+        _copy_rows(session, "COPY absent (id, text_hash, named) FROM STDIN", found)
     session.execute(text("ANALYZE absent"))
     retire = text(_RETIRE_ABSENT if replace else _RETIRE_CORRECTED)
     retired = cast("CursorResult[Any]", session.execute(retire)).rowcount
@@ -230,13 +278,12 @@ def _retire(session: Session, set_name: str, *, replace: bool) -> tuple[int, int
     return retired, beside
 
 
-def _copy_absent(session: Session, rows: Iterable[Row[Any]]) -> None:
-    with (
-        driver_connection(session).cursor() as cursor,
-        cursor.copy("COPY absent (id, text_hash, named) FROM STDIN") as copy,
-    ):
+def _copy_rows(
+    session: Session, statement: LiteralString, rows: Iterable[tuple[object, ...]]
+) -> None:
+    with driver_connection(session).cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
-            copy.write_row((row.id, text_hash(row.text, row.tenant), row.named))
+            copy.write_row(row)
 
 
 def _counts(session: Session) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """`recallwatch golden import`: questions from a file, a folder or a database."""
 
+import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -14,7 +15,16 @@ from cli.servers import open_servers
 from db.golden_import import ImportReport, import_questions
 from pipeline.errors import InputError, UsageError
 from pipeline.golden.duplicates import Conflicts
-from pipeline.golden.formats import READERS, SEVERAL_FILES, ReadOptions, guess, reader
+from pipeline.golden.formats import (
+    DEFAULT_TABLE,
+    READERS,
+    SEVERAL_FILES,
+    ReadOptions,
+    guess,
+    is_url,
+    readable,
+    reader,
+)
 from pipeline.golden.refused_files import (
     RefusedFiles,
     beside,
@@ -23,6 +33,7 @@ from pipeline.golden.refused_files import (
     written,
 )
 from pipeline.golden.staging import StagedImport, staged
+from pipeline.types import Source
 
 
 @click.command("import", epilog=examples(
@@ -43,6 +54,8 @@ from pipeline.golden.staging import StagedImport, staged
               help="The judgments, where FILE holds the questions alone.")  # fmt: skip
 @click.option("--table", metavar="NAME", help="The table, where FILE is a database URL.")
 @click.option("--document-ids", is_flag=True, help="Every id names a document: ID becomes ID:0.")
+@click.option("--source", "origin", type=click.Choice([str(each) for each in Source]),
+              help="The source of all questions, whatever FILE says.")  # fmt: skip
 @click.option("--merge", is_flag=True,
               help="One question, other keys: expect all, each with its higher grade.")  # fmt: skip
 @click.option("--keep-both", is_flag=True, help="One question, other keys: two questions.")
@@ -63,6 +76,7 @@ def import_set(
     qrels: Path | None,
     table: str | None,
     document_ids: bool,
+    origin: str | None,
     merge: bool,
     keep_both: bool,
     skip_bad: bool,
@@ -82,10 +96,12 @@ def import_set(
     """
     _refuse_contradictions(merge and keep_both, replace and skip_bad, refused and not skip_bad)
     name = set_name or context.settings.eval.set
-    format_name = guess(source, qrels=qrels) if format_name == "guess" else format_name
+    format_name = _format_of(source, format_name, qrels)
     files = _files_for_refused(source, format_name, table, refused) if skip_bad else None
     shown = context.mask(source)
-    records = reader(format_name)(source, options=ReadOptions(qrels, table, document_ids))
+    records = reader(format_name)(source, options=ReadOptions(
+        qrels, table, document_ids, None if origin is None else Source(origin)
+    ))  # fmt: skip
     conflicts = Conflicts.MERGE if merge else Conflicts.KEEP_BOTH if keep_both else Conflicts.REFUSE
     with (
         staged(shown, records, conflicts=conflicts, skip_bad=skip_bad) as plan,
@@ -112,13 +128,26 @@ def _refuse_contradictions(both: bool, retiring: bool, pointless: object) -> Non
         raise UsageError("--refused says where --skip-bad writes: add --skip-bad")
 
 
+def _format_of(source: str, stated: str, qrels: Path | None) -> str:
+    """Return the format to read; a URL that is none of SQL is refused before anything shows it."""
+    if stated == "guess":
+        return guess(source, qrels=qrels)
+    if is_url(source) and stated != "sql":
+        raise UsageError(f"a database cannot be read as {stated}: leave out --format")
+    return stated
+
+
 def _files_for_refused(
     source: str, format_name: str, table: str | None, stated: Path | None
 ) -> RefusedFiles:
     """Say where refused lines go; raises InputError where something is in the way."""
     place = Path(source)
-    if not (place.is_file() or place.is_dir()):
-        place = Path(f"{table or 'questions'}.{format_name}")
+    if format_name == "sql":
+        place = Path(re.sub(r"[^\w.-]+", "-", table or DEFAULT_TABLE) + ".sql")
+    else:
+        with readable(place):
+            is_there = place.is_file() or place.is_dir()
+        place = place if is_there else Path(f"questions.{format_name}")
     suffix = ".jsonl" if format_name in SEVERAL_FILES else None
     files = named(stated) if stated is not None else beside(place, suffix=suffix)
     refuse_overwriting(files)
@@ -128,7 +157,7 @@ def _files_for_refused(
 def _setting_aside(plan: StagedImport, files: RefusedFiles | None) -> AbstractContextManager[None]:
     if files is None or not plan.refused:
         return nullcontext()
-    return written(files, plan.header, plan.refusals())
+    return written(files, plan.head_of_refused(), plan.refusals())
 
 
 def _store(
@@ -158,6 +187,7 @@ def _warn(
 def _of_the_set(source: str, report: ImportReport) -> list[str]:
     said = {
         "that a reviewer rejected, left so (--reactivate)": report.rejected,
+        "that were proposed and nobody had reviewed, active now": report.accepted,
         "that a reviewer rejected, active again": report.reactivated,
         "in the set with the same text under an external id (both are active)": report.beside,
     }

@@ -35,8 +35,16 @@ def merged(same: Sequence[Question], source: str) -> Question:
     return replace(first, expected=expected, evidence=evidence, kind=kind_from(None, expected))
 
 
-def reason_of(fate: Fate, question: Question, elsewhere: str, other: Question) -> str:
-    """Say in one line why a question is refused; `other` stands at the place `elsewhere`."""
+def reason_of(fate: Fate, question: Question, elsewhere: str, other: Question | None) -> str:
+    """Say in one line why a question is refused; `other` stands at the place `elsewhere`.
+
+    `other` is None where that could not be read.
+    """
+    if fate is Fate.BESIDE_REFUSED or other is None:
+        return (
+            f"the question {quoted(question.text)} stands refused at {elsewhere} too: correct that,"
+            " and import both together"
+        )
     if fate is Fate.OTHER_GOLD:
         return _other_gold(question, elsewhere, other)
     named = f"external_id {quoted(question.external_id or '')} stands at {elsewhere} too, "

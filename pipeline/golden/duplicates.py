@@ -34,7 +34,8 @@ class Fate(StrEnum):
     """What became of a record that is not simply a question of its own.
 
     `SAME_TEXT`: it stands, although an earlier one has its text. `REPEAT` and `MERGED`: another one
-    stands for it. All others are refused.
+    stands for it. All others are refused; `BESIDE_REFUSED` because another record of the question
+    is: to import that alone once it is corrected would retire or overwrite this one.
     """
 
     SAME_TEXT = "same-text"
@@ -44,6 +45,7 @@ class Fate(StrEnum):
     TWO_QUESTIONS = "two-questions"
     OTHER_GOLD = "other-gold"
     OTHER_LABELS = "other-labels"
+    BESIDE_REFUSED = "beside-refused"
 
 
 def check_size(questions: int, what: str) -> None:
@@ -58,7 +60,8 @@ CREATE INDEX staged_name ON staged (name) WHERE name IS NOT NULL;
 CREATE INDEX staged_text ON staged (text_key, gold);
 
 CREATE VIEW same_id AS
-SELECT name, min(seq) AS seq FROM staged WHERE name IS NOT NULL GROUP BY name HAVING count(*) > 1;
+SELECT name, min(seq) AS seq FROM staged WHERE name IS NOT NULL AND verdict IS NULL
+GROUP BY name HAVING count(*) > 1;
 
 CREATE VIEW same_gold AS
 SELECT text_key, gold, coalesce(min(CASE WHEN name IS NOT NULL THEN seq END), min(seq)) AS seq
@@ -78,6 +81,12 @@ FROM same_text t JOIN staged s USING (text_key) JOIN staged o ON o.seq = t.first
 WHERE s.verdict IS NULL AND s.seq > t.first;
 """
 
+_BESIDE_UNREADABLE = """
+UPDATE staged SET verdict = 'beside-refused', other = faulty.seq
+FROM (SELECT name, min(seq) AS seq FROM staged WHERE verdict = 'unreadable' GROUP BY name) faulty
+WHERE staged.name = faulty.name AND staged.verdict IS NULL
+"""
+
 _SAME_ID = """
 UPDATE staged SET other = first.seq, verdict = CASE
     WHEN staged.text_key <> first.text_key THEN 'two-questions'
@@ -85,7 +94,7 @@ UPDATE staged SET other = first.seq, verdict = CASE
     WHEN staged.labels <> first.labels THEN :labels
     ELSE 'repeat' END
 FROM same_id JOIN staged first ON first.seq = same_id.seq
-WHERE staged.name = same_id.name AND staged.seq > same_id.seq
+WHERE staged.name = same_id.name AND staged.seq > same_id.seq AND staged.verdict IS NULL
 """
 
 # One fault, and nobody can tell which record of the id is right: all are refused.
@@ -118,10 +127,22 @@ WHERE staged.text_key = same.text_key AND staged.verdict IS NULL AND same.unname
 """
 
 
+# A file speaks for the texts that it holds: what it says of one is refused as a whole. What has a
+# name is known again by that.
+_BESIDE_REFUSED = """
+UPDATE staged SET verdict = 'beside-refused', other = faulty.seq
+FROM (SELECT text_key, min(seq) AS seq FROM staged
+      WHERE verdict NOT IN ('repeat', 'merged') AND text_key IS NOT NULL GROUP BY text_key) faulty
+WHERE staged.text_key = faulty.text_key AND staged.name IS NULL
+  AND (staged.verdict IS NULL OR staged.verdict = 'merged')
+"""
+
+
 def decide(table: sqlite3.Connection, conflicts: Conflicts) -> None:
     """Give every record that does not stand as a question its fate, and the one that it met."""
     merging = conflicts is Conflicts.MERGE
     table.executescript(_VIEWS)
+    table.execute(_BESIDE_UNREADABLE)
     table.execute(_SAME_ID, {
         "gold": Fate.MERGED if merging else Fate.OTHER_GOLD,
         "labels": Fate.REPEAT if merging else Fate.OTHER_LABELS,
@@ -130,6 +151,11 @@ def decide(table: sqlite3.Connection, conflicts: Conflicts) -> None:
     table.execute(_SAME_GOLD)
     if conflicts is not Conflicts.KEEP_BOTH:
         table.execute(_MERGE if merging else _REFUSE)
+
+
+def refuse_beside(table: sqlite3.Connection) -> None:
+    """Refuse what cannot be imported without another record that is refused."""
+    table.execute(_BESIDE_REFUSED)
 
 
 def repeats(table: sqlite3.Connection, fate: Fate, *, relabelled: bool = False) -> Repeats:

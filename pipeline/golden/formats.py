@@ -7,14 +7,19 @@ what leaves nothing to read: a missing file, a Git LFS pointer, an encoding that
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 from pipeline.errors import InputError
-from pipeline.types import Question
+from pipeline.text import is_blank
+from pipeline.types import Question, Source
+
+DEFAULT_TABLE = "rag_eval_queries"
+"""The table of a database that holds questions, where nobody names another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +28,28 @@ class ReadOptions:
 
     `qrels`: the file of judgments, where the questions stand in another. `table`: the table of a
     database. `document_ids`: every id names a document, even one that ends in a chunk index.
+    `origin`: the source of all questions, whatever they state.
     """
 
     qrels: Path | None = None
     table: str | None = None
     document_ids: bool = False
+    origin: Source | None = None
+
+    def stated(self, fields_of_question: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the fields of a question with what a person says of all of them."""
+        if self.origin is None:
+            return fields_of_question
+        return {**fields_of_question, "source": self.origin}
 
 
 def refuse_options(source: str, options: ReadOptions, *known: str) -> None:
     """Raise InputError where a person says what a format that has only `known` cannot use."""
     for option in fields(options):
-        if option.name not in known and getattr(options, option.name) != option.default:
+        if (
+            option.name not in {"origin", *known}
+            and getattr(options, option.name) != option.default
+        ):
             name = option.name.replace("_", "-")
             raise InputError(f"{source}: its format has no use for --{name}: leave it out")
 
@@ -53,11 +69,32 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What is no question, where it stands, why, and what to do; `raw` as in `Read`."""
+    """What is no question, where it stands, why, and what to do; `raw` as in `Read`.
+
+    `text`, `tenant` and `external_id` are those of the question that it will be once it is
+    corrected, as far as they can be read.
+    """
 
     place: str
     reason: str
     raw: str
+    text: str | None = None
+    tenant: str | None = None
+    external_id: str | None = None
+
+
+def refused(place: str, fault: Exception, raw: str, stated: Mapping[str, object]) -> Refused:
+    """Return what refuses the question of these fields, of which any may be wrong or missing."""
+
+    def text_of(name: str) -> str | None:
+        value = stated.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        return value if isinstance(value, str) and not is_blank(value) else None
+
+    return Refused(
+        place, str(fault), raw, text_of("question"), text_of("tenant"), text_of("external_id")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +144,7 @@ _BY_SUFFIX = {
 }
 _NOT_TEXT = {".xlsx": "CSV UTF-8", ".xls": "CSV UTF-8", ".ods": "CSV", ".parquet": "JSON lines"}
 _BY_BEGINNING = {"{": "jsonl", "<top": "trec"}
-_DATABASE = re.compile(r"postgres(ql)?(\+\w+)?://", re.IGNORECASE)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_POSTGRES = ("postgresql", "postgres")
 _QUEPID = re.compile(
     r"(^|.*[,;\t])query( text)?[,;\t].*\bdoc[ _]?id\b.*[,;\t]rating\b", re.IGNORECASE
 )
@@ -126,11 +162,38 @@ def guess(source: str, *, qrels: Path | None = None) -> str:
 
     Raises InputError for one that cannot be told, and for a file that cannot be opened.
     """
-    if _DATABASE.match(source):
+    if is_url(source):
         return "sql"
-    if _URL.match(source):
-        raise InputError("a URL that is not PostgreSQL's is no golden set: fetch the file first")
-    path = Path(source)
+    with readable(Path(source)):
+        return _guess_path(Path(source), qrels)
+
+
+def is_url(source: str) -> bool:
+    """Tell whether a source is the URL of a PostgreSQL database.
+
+    Raises InputError, which does not show it, for any other URL: one may hold a password.
+    """
+    scheme, is_any, _ = source.partition("://")
+    # SQLAlchemy names a driver behind a plus.
+    if is_any and scheme.strip().lower().partition("+")[0] not in _POSTGRES:
+        raise InputError(
+            "a URL that is not PostgreSQL's (postgresql://me@host/name) is no golden set: fetch the"
+            " file first"
+        )
+    return bool(is_any)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise an InputError that names the path where the system lets nobody look at it."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
+
+
+def _guess_path(path: Path, qrels: Path | None) -> str:
     if path.is_dir():
         return _guess_folder(path)
     if qrels is not None:
@@ -138,7 +201,7 @@ def guess(source: str, *, qrels: Path | None = None) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""
     if last in _NOT_TEXT:
-        raise InputError(f"{source}: is no text file: save it as {_NOT_TEXT[last]}")
+        raise InputError(f"{path}: is no text file: save it as {_NOT_TEXT[last]}")
     # What is no regular file, as a pipe, can be read once only.
     head = _head(path) if path.is_file() or not path.exists() else ""
     if last == ".csv" and _QUEPID.match(head.partition("\n")[0].replace('"', "")):
@@ -148,7 +211,7 @@ def guess(source: str, *, qrels: Path | None = None) -> str:
     for beginning, name in _BY_BEGINNING.items():
         if head.lstrip().lower().startswith(beginning):
             return name
-    raise _unknown(source)
+    raise _unknown(str(path))
 
 
 def _guess_folder(folder: Path) -> str:
@@ -170,8 +233,5 @@ def _head(path: Path) -> str:
     # What is looked at in a pipe is gone for the reader.
     if path.is_fifo() or path.is_char_device():
         raise _unknown(f"{path}: is no file that can be read twice")
-    try:
-        with path.open("rb") as file:
-            return file.read(_HEAD_BYTES).decode(errors="replace").removeprefix("\ufeff")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES).decode(errors="replace").removeprefix("\ufeff")

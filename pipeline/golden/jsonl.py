@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Read, ReadOptions, Record, Refused, refuse_options
+from pipeline.golden.formats import (
+    Read,
+    ReadOptions,
+    Record,
+    Refused,
+    refuse_options,
+    refused,
+)
+from pipeline.golden.line_ends import split_lines
 from pipeline.golden.record import question_from
-from pipeline.lines import decoded, raw_lines, read_lines
+from pipeline.lines import decoded, read_lines
 from pipeline.text import described, quoted
 from pipeline.types import Kind, Question, Source
 
@@ -23,21 +31,25 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     """Yield a record for every line that is not blank; see `pipeline.golden.formats`.
 
     The file may be gzipped. It is read as it is consumed, in flat memory. Raises InputError, in one
-    line that names file and line, for what `pipeline.lines.raw_lines` refuses, and for options,
-    of which this format has none.
+    line that names file and line, for what `pipeline.lines.raw_lines` refuses, and for options
+    of other formats.
     """
     refuse_options(source, options)
-    for number, line in raw_lines(Path(source)):
+    for number, line in split_lines(Path(source)):
         if line.strip():
-            yield _record_at(f"{source}:{number}", line)
+            yield _record_at(f"{source}:{number}", line, options)
 
 
-def _record_at(place: str, line: bytes) -> Record:
+def _record_at(place: str, line: bytes, options: ReadOptions) -> Record:
     raw = line.decode(errors="surrogateescape")
     try:
-        return Read(place, _question_in(decoded(line)), raw)
+        stated = parse_object(decoded(line))
     except InputError as error:
         return Refused(place, str(error), raw)
+    try:
+        return Read(place, question_from(options.stated(stated)), raw)
+    except InputError as error:
+        return refused(place, error, raw, stated)
 
 
 def read_questions(path: Path) -> Iterator[tuple[int, Question]]:
@@ -49,7 +61,7 @@ def read_questions(path: Path) -> Iterator[tuple[int, Question]]:
     number = 0
     for number, text in read_lines(path):
         try:
-            yield number, _question_in(text)
+            yield number, question_from(parse_object(text))
         except InputError as error:
             raise InputError(f"{path}:{number}: {error}") from None
     if not number:
@@ -63,10 +75,6 @@ def write_questions(questions: Iterable[Question], stream: BinaryIO) -> None:
     locale says.
     """
     stream.writelines(map(_line_of, questions))
-
-
-def _question_in(text: str) -> Question:
-    return question_from(parse_object(text))
 
 
 def parse_object(text: str) -> dict[str, object]:

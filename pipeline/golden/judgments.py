@@ -21,7 +21,7 @@ def judgments_from(expected: object) -> dict[str, int]:
 
     A grade of 0 or below says: judged, not relevant. Raises InputError, without a place, for
     another type, more than MAX_KEYS keys, a key that is not document_id:chunk_index, or a grade
-    that is not an integer.
+    that is not an integer (2.0 is one).
     """
     if isinstance(expected, list | dict) and len(expected) > MAX_KEYS:
         raise InputError(f"expected holds {len(expected):,} keys; at most {MAX_KEYS:,} are allowed")
@@ -61,6 +61,8 @@ def checked_key(value: object) -> str:
 
 
 def _checked_grade(key: str, grade: object) -> int:
+    if isinstance(grade, float) and grade.is_integer():
+        grade = int(grade)  # how tables of numbers write one
     # In Python, but not in JSON, a boolean is an integer.
     if not isinstance(grade, int) or isinstance(grade, bool):
         raise InputError(

@@ -108,7 +108,8 @@ def _choice(record: Mapping[str, object], name: str, choices: type[Choice]) -> C
     for choice in choices:
         if choice == value:
             return choice
-    raise InputError(f"{name} is {described(value)}: it must be one of {', '.join(choices)}")
+    hint = "; golden import --source says one for all questions" if name == "source" else ""
+    raise InputError(f"{name} is {described(value)}: it must be one of {', '.join(choices)}{hint}")
 
 
 def _label(record: Mapping[str, object], name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 golden.jsonl             what was imported
 golden.refused.jsonl     the lines of it that were refused, as they stood there
-golden.refused.txt       a line for each of these: place and reason
+golden.refused.jsonl.txt a line for each of these: place and reason
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Refused
+from pipeline.golden.formats import Refused, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +28,31 @@ def beside(source: Path, *, suffix: str | None = None) -> RefusedFiles:
 
     `suffix` is that of the refused lines where they are not written as the source was.
     """
-    source = source if source.name else source.resolve()
-    name = source.name.removesuffix(".gz")
+    if source.name in {"", ".."}:
+        source = source.resolve()
+    name = (source.name or "questions").removesuffix(".gz")
     own_suffix = Path(name).suffix
     stem = f"{name.removesuffix(own_suffix)}.refused"
-    return _files(source.with_name(stem), suffix or own_suffix)
+    return named(source.parent / f"{stem}{suffix or own_suffix}")
 
 
 def named(lines: Path) -> RefusedFiles:
     """Return the file that a person names, and one for the reasons beside it."""
-    if lines.is_dir() or not lines.name:
-        raise InputError(f"{lines}: is a folder: --refused names a file")
-    return _files(lines.with_name(lines.name.removesuffix(lines.suffix)), lines.suffix)
-
-
-def _files(stem: Path, suffix: str) -> RefusedFiles:
-    reasons = ".reasons.txt" if suffix == ".txt" else ".txt"
-    return RefusedFiles(*(stem.with_name(f"{stem.name}{end}") for end in (suffix, reasons)))
+    with readable(lines):
+        if lines.is_dir() or not lines.name:
+            raise InputError(f"{lines}: is a folder: --refused names a file")
+    return RefusedFiles(lines, lines.with_name(f"{lines.name}.txt"))
 
 
 def refuse_overwriting(files: RefusedFiles) -> None:
     """Raise InputError where one of the files is there: somebody may have corrected its lines."""
     for path in (files.lines, files.reasons):
-        if path.exists():
-            raise InputError(
-                f"{path}: is there already, perhaps from an earlier import: import it, move it, or "
-                "name another file with --refused"
-            )
+        with readable(path):
+            if path.exists():
+                raise InputError(
+                    f"{path}: is there already, perhaps from an earlier import: import it, move it,"
+                    " or name another file with --refused"
+                )
 
 
 @contextmanager

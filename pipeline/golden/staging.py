@@ -4,8 +4,10 @@ The table is SQLite's, in a temporary file that has no name: it is gone when the
 it ends. It lies in the folder that TMPDIR names. `pipeline.golden.duplicates` decides in it.
 """
 
+import codecs
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -15,14 +17,23 @@ from typing import TypeAlias
 
 from pipeline.errors import InputError
 from pipeline.golden.conflicts import merged, reason_of
-from pipeline.golden.duplicates import Conflicts, Fate, check_size, decide, repeats
+from pipeline.golden.duplicates import (
+    Conflicts,
+    Fate,
+    check_size,
+    decide,
+    refuse_beside,
+    repeats,
+)
 from pipeline.golden.fingerprint import text_hash
 from pipeline.golden.formats import Header, Notice, Read, Record, Refused
 from pipeline.golden.places import Places, Repeats
+from pipeline.safe_text import clean
 from pipeline.text import holds_invisible, is_composed
 from pipeline.types import Kind, Question, Source
 
 _DIGEST_BYTES = 16
+_LINE_BREAKS = re.compile(r"[\t\n\r\u2028\u2029]+")
 
 # `name`, `text_key`, `gold` and `labels` are digests: of the external id, of the text as a reader
 # sees it with the tenant, of what is expected, and of all else. `verdict` is NULL for a question
@@ -62,7 +73,7 @@ class StagedImport:
     """
 
     def __init__(self, source: str, table: sqlite3.Connection, *, skip_bad: bool) -> None:
-        self.source = source
+        self.source = _one_line(source)
         self.header = ""
         self.kept = self.refused = self.unanswerable = 0
         self.repeated = Repeats()
@@ -91,8 +102,18 @@ class StagedImport:
     def refusals(self) -> Iterator[Refused]:
         """Yield what is not imported because of a fault, in the order of the source."""
         for place, fate, reason, raw, question, elsewhere, other in self._table.execute(_REFUSALS):
-            why = reason or reason_of(Fate(fate), _loaded(question), elsewhere, _loaded(other))
+            beside = None if other is None else _loaded(other)
+            why = reason or reason_of(Fate(fate), _loaded(question), elsewhere, beside)
             yield Refused(place, why, _unpacked(raw or b""))
+
+    def head_of_refused(self) -> str:
+        """Return what a file of the refused lines begins with.
+
+        A table that is not ASCII needs a byte order mark for a spreadsheet to take it for UTF-8.
+        """
+        is_ascii = all(refused.raw.isascii() for refused in self.refusals())
+        marked = self.header and not (is_ascii and self.header.isascii())
+        return codecs.BOM_UTF8.decode() + self.header if marked else self.header
 
     def warnings(self) -> list[str]:
         """Say, one line each, what a person should look at; empty when there is nothing."""
@@ -124,31 +145,35 @@ class StagedImport:
                 case Header():
                     self.header = record.raw
                 case Notice():
-                    self._notices.append(record.text)
+                    self._notices.append(_one_line(record.text))
                 case Read() | Refused():
                     count += 1
                     check_size(count, self.source)
                     yield self._row_of(record)
         if not count:
-            raise InputError(f"{self.source}: holds no question")
+            said = "".join(f"; {notice}" for notice in self._notices)
+            raise InputError(f"{self.source}: holds no question{said}")
 
     def _row_of(self, record: Read | Refused) -> _Row:
+        place = _one_line(record.place)
         if isinstance(record, Read):
-            self._note(record)
+            self._note(record, place)
             raw = _packed(record.raw) if self._skip_bad else None
-            return (record.place, *_digests(record.question), _dumped(record.question), raw,
-                    None, None)  # fmt: skip
+            return (place, *_digests(record.question), _dumped(record.question), raw, None, None)
+        reason = _one_line(record.reason)
         if not self._skip_bad:
-            raise InputError(f"{record.place}: {record.reason}")
-        return (record.place, None, None, None, None, None, _packed(record.raw), record.reason,
+            raise InputError(f"{place}: {reason}")
+        name = None if record.external_id is None else _digest(record.external_id)
+        text_key = None if record.text is None else _text_key(record.text, record.tenant)
+        return (place, name, text_key, None, None, None, _packed(record.raw), reason,
                 Fate.UNREADABLE)  # fmt: skip
 
-    def _note(self, record: Read) -> None:
+    def _note(self, record: Read, place: str) -> None:
         texts = (record.question.text, *record.question.expected)
         if any(map(holds_invisible, texts)):
-            self._invisible.add(record.place)
+            self._invisible.add(place)
         if not all(map(is_composed, texts)):
-            self._decomposed.add(record.place)
+            self._decomposed.add(place)
 
     def decide(self, conflicts: Conflicts) -> None:
         """Say of each record what becomes of it, and count.
@@ -159,6 +184,7 @@ class StagedImport:
         if not self._skip_bad:
             for refused in self.refusals():
                 raise InputError(f"{refused.place}: {refused.reason}")
+        refuse_beside(self._table)
         self.repeated = repeats(self._table, Fate.REPEAT)
         self.relabelled = repeats(self._table, Fate.REPEAT, relabelled=True)
         self.merged = repeats(self._table, Fate.MERGED)
@@ -203,10 +229,14 @@ def _digests(question: Question) -> tuple[bytes | None, bytes, bytes, bytes]:
               question.notes, sorted(question.evidence.items()))  # fmt: skip
     return (
         None if question.external_id is None else _digest(question.external_id),
-        bytes.fromhex(text_hash(question.text, question.tenant))[:_DIGEST_BYTES],
+        _text_key(question.text, question.tenant),
         _digest([question.kind, sorted(question.expected.items())]),
         _digest(labels),
     )
+
+
+def _text_key(text: str, tenant: str | None) -> bytes:
+    return bytes.fromhex(text_hash(text, tenant))[:_DIGEST_BYTES]
 
 
 def _digest(value: object) -> bytes:
@@ -221,6 +251,11 @@ def _loaded(stored: str) -> Question:
     fields = dict(zip(Question.__slots__, json.loads(stored), strict=True))
     kind, source = Kind(fields.pop("kind")), Source(fields.pop("source"))
     return Question(**fields, kind=kind, source=source)
+
+
+def _one_line(text: str) -> str:
+    """Return a place or reason, which may quote anything, as one line that a terminal may show."""
+    return clean(_LINE_BREAKS.sub(" ", text))
 
 
 def _packed(raw: str) -> bytes:

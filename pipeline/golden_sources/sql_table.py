@@ -18,23 +18,23 @@ from psycopg.rows import TupleRow
 
 from pipeline.errors import InputError
 from pipeline.golden.formats import (
+    DEFAULT_TABLE,
     Notice,
     Read,
     ReadOptions,
     Record,
-    Refused,
+    is_url,
     refuse_options,
+    refused,
 )
 from pipeline.golden.readers.csv_table import field_of
 from pipeline.golden.readers.expected_cells import expected_from_json, refuse_nothing
 from pipeline.golden.readers.ids import Ids
+from pipeline.golden.readers.values import flag_from
 from pipeline.golden.record import FIELDS, question_from
 from pipeline.server_urls import check_postgres, check_readable
 from pipeline.text import quoted
 
-DEFAULT_TABLE = "rag_eval_queries"
-_YES = (True, 1, "true", "t", "yes", "y", "1")
-_NO = (False, 0, "false", "f", "no", "n", "0")
 _ROWS_AT_ONCE = 1_000
 _CONNECT_SECONDS = 10
 
@@ -43,7 +43,7 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     """Yield the questions of `options.table`, by default `rag_eval_queries`, in one snapshot.
 
     `source` is the URL of the database; the table may be qualified as `schema.table`. Rows whose
-    `active` is not true are left out. Raises InputError when the table cannot be read.
+    `active` is false or NULL are left out. Raises InputError when the table cannot be read.
     """
     refuse_options(source, options, "table", "document_ids")
     name = options.table or DEFAULT_TABLE
@@ -55,8 +55,8 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
         yield from _unread(columns)
         for number, row in enumerate(_rows(connection, relation, columns), start=1):
             values = {f: v for f, v in zip(columns.values(), row, strict=True) if f}
-            if _is_active(values.pop("active", True), name):
-                yield _record(_place(name, number, values), values, ids)
+            if record := _record(_place(name, number, values), values, ids, options):
+                yield record
             else:
                 inactive += 1
     if inactive:
@@ -64,22 +64,12 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     yield from map(Notice, ids.notices())
 
 
-def _is_active(value: object, table: str) -> bool:
-    """Read a column `active`, whatever its type; NULL is not true."""
-    if value in _YES:
-        return True
-    if value is None or value in _NO or (isinstance(value, str) and value.strip().lower() in _NO):
-        return False
-    if isinstance(value, str) and value.strip().lower() in _YES:
-        return True
-    raise InputError(
-        f"table {table} has {quoted(str(value))} in its column active: true or false is needed"
-    )
-
-
 @contextmanager
 def _connected(url: str, table: str) -> Iterator[psycopg.Connection[TupleRow]]:
     """Give a connection that only reads; the errors of the database are InputErrors."""
+    if not is_url(url):
+        raise InputError("a database is named by its URL, as postgresql://me@host/name")
+    url = f"postgresql://{url.partition('://')[2]}"
     try:
         check_readable(url)
         check_postgres(url)
@@ -93,7 +83,7 @@ def _connected(url: str, table: str) -> Iterator[psycopg.Connection[TupleRow]]:
         raise InputError(
             f"the database holds no table {table}: name another with --table"
         ) from None
-    except psycopg.Error as error:
+    except (psycopg.Error, ValueError) as error:  # Python reads no number of 4,300 digits
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise InputError(f"table {table} cannot be read: {reason}") from None
 
@@ -107,7 +97,7 @@ def _columns(
     columns = {name: _field(name, names) for name in names}
     for needed in ("question", "expected"):
         if needed not in columns.values():
-            raise InputError(f"table {table} has no column {needed}: it has {', '.join(names)}")
+            raise InputError(f"table {table} has no column {needed}: it has {_listed(names)}")
     return columns
 
 
@@ -120,7 +110,11 @@ def _field(name: str, names: Sequence[str]) -> str:
 
 def _unread(columns: Mapping[str, str]) -> Iterator[Notice]:
     if others := [name for name, field in columns.items() if not field]:
-        yield Notice(f"columns that were not read: {', '.join(others)}")
+        yield Notice(f"columns that were not read: {_listed(others)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name if name.isidentifier() else quoted(name) for name in names)
 
 
 def _rows(
@@ -141,16 +135,29 @@ def _place(table: str, number: int, values: Mapping[str, Any]) -> str:
     return f"{table}: row {number}" if name is None else f"{table}: id {quoted(str(name))}"
 
 
-def _record(place: str, values: Mapping[str, Any], ids: Ids) -> Record:
+def _record(place: str, values: Mapping[str, Any], ids: Ids, options: ReadOptions) -> Record | None:
+    """Return the question of a row, or what is wrong with it; None for one that is not active."""
     fields = {field: _plain(field, value) for field, value in values.items() if value is not None}
-    raw = json.dumps(fields, ensure_ascii=False) + "\n"
+    active = fields.pop("active", None if "active" in values else True)
     try:
-        expected = expected_from_json(fields.get("expected", []), ids)
-        raw = json.dumps({**fields, "expected": expected}, ensure_ascii=False) + "\n"
-        refuse_nothing(expected, fields.get("kind"))
-        return Read(place, question_from({**fields, "expected": expected}), raw)
+        if active is None or not flag_from("active", str(active)):
+            return None
+        fields |= options.stated(fields)
+        if "must_pass" in fields:
+            fields["must_pass"] = flag_from("must_pass", str(fields["must_pass"]))
+        fields["expected"] = expected_from_json(fields.get("expected", []), ids)
+        refuse_nothing(fields["expected"], fields.get("kind"))
+        return Read(place, question_from(fields), _line_of(fields, ids))
     except InputError as error:
-        return Refused(place, str(error), raw)
+        return refused(place, error, _line_of(fields, ids), fields)
+
+
+def _line_of(fields: Mapping[str, object], ids: Ids) -> str:
+    """Return the line of JSONL that says the same, its ids as the keys that they stand for."""
+    expected = fields.get("expected")
+    if isinstance(expected, list):
+        expected = [ids.uncounted(name) if isinstance(name, str) else name for name in expected]
+    return json.dumps({**fields, "expected": expected}, ensure_ascii=False) + "\n"
 
 
 def _plain(field: str, value: object) -> object:

@@ -55,7 +55,11 @@ def test_refused_lines_are_corrected_and_imported(project: Project) -> None:
     assert (done["report"]["added"], done["refused"]) == (2, 1)
     assert Path(done["refused_lines"]) == refused
     assert refused.read_text() == f"{BAD}\n"
-    assert (project.folder / "some.refused.txt").read_text().startswith(f"{file}:2: expected key ")
+    assert (
+        (project.folder / "some.refused.jsonl.txt")
+        .read_text()
+        .startswith(f"{file}:2: expected key ")
+    )
     complaint = project.fails("golden", "import", file, "--set", "some", "--skip-bad")
     assert complaint.startswith(f"{refused}: is there already")
     refused.write_text(refused.read_text().replace("null", "1"))
@@ -126,3 +130,74 @@ def test_what_is_piped_in_has_its_refused_lines_in_the_folder(project: Project) 
         )  # fmt: skip
         assert done.returncode == code, done.stderr
     assert (project.folder / "questions.refused.jsonl").read_text() == f"{BAD}\n"
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "https", "postgresqlx"])
+@pytest.mark.parametrize("options", [[], ["--format", "csv"], ["--format", "sql"], ["--skip-bad"]])
+def test_a_url_that_is_refused_does_not_show_its_password(
+    project: Project, scheme: str, options: list[str]
+) -> None:
+    complaint = project.fails("golden", "import", f"{scheme}://me:canary-7@localhost/x", *options)
+    assert "canary-7" not in complaint
+    assert "a URL that is not PostgreSQL's" in complaint
+
+
+def test_a_database_is_never_read_as_a_file(project: Project) -> None:
+    url = "postgresql+psycopg://me:canary-7@127.0.0.1:1/x"
+    complaint = project.fails("golden", "import", url, "--format", "csv")
+    assert complaint.startswith("a database cannot be read as csv")
+    complaint = project.fails("golden", "import", url)
+    assert complaint.startswith("table rag_eval_queries cannot be read")
+    assert "canary-7" not in complaint
+
+
+def test_the_folder_one_stands_in_is_imported_and_its_bad_query_set_aside(
+    project: Project,
+) -> None:
+    folder = project.folder / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n1\ta\t1\n2\ta\t1\n3\tb:0\t0\n"
+    )
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "1", "text": "Who?"}\n{"_id": "2", "text": "\\ud800"}\n{"_id": "3", "text": "No?"}'
+    )
+    complaint = project.fails("golden", "import", folder, "--skip-bad", "--refused", folder)
+    assert "is a folder: --refused names a file" in complaint
+    assert "half of a surrogate pair" in project.fails("golden", "import", folder)
+    done = project.json(
+        "golden", "import", folder / "qrels" / "..", "--skip-bad", "--set", "beir",
+        "--source", "synthetic",
+    )  # fmt: skip
+    assert (done["report"]["added"], done["refused"]) == (2, 1)
+    assert Path(done["refused_lines"]) == project.folder.resolve() / "beir.refused.jsonl"
+    assert any("none of a relevant document" in each for each in done["warnings"])
+    assert {row["source"] for row in listed(project, "beir")} == {"synthetic"}
+
+
+def test_a_proposed_question_that_a_file_holds_is_said_to_be_active(project: Project) -> None:
+    file = write(project, "proposed.jsonl", WHO, WHY)
+    project.run("golden", "import", file, "--set", "proposed")
+    with psycopg.connect(project.servers()["DATABASE_URL"]) as database:
+        database.execute(
+            "UPDATE recallwatch.question SET status = 'proposed' WHERE set_name = 'proposed'"
+        )
+    again = project.run("golden", "import", file, "--set", "proposed")
+    assert "that were proposed and nobody had reviewed, active now: 2" in again.err
+
+
+def test_rows_of_a_table_are_set_aside_under_its_name(project: Project) -> None:
+    url = project.servers()["DATABASE_URL"]
+    with psycopg.connect(url) as database:
+        database.execute("CREATE SCHEMA IF NOT EXISTS mine")
+        database.execute("CREATE TABLE mine.golden (id text, question text, expected jsonb)")
+        database.execute(
+            "INSERT INTO mine.golden VALUES ('1', 'Who?', '[\"MED-1\"]'),"
+            " (E'2\\n\\x1b[31m', 'Why?', '{\"MED-1\": 0.5}')"
+        )
+    done = project.json("golden", "import", url, "--table", "mine.golden", "--skip-bad",
+                        "--set", "rows")  # fmt: skip
+    assert done["refused_lines"] == "mine.golden.refused.jsonl"
+    reasons = (project.folder / "mine.golden.refused.jsonl.txt").read_text()
+    assert reasons.startswith("mine.golden: id '2\\n\\x1b[31m': expected key 'MED-1:0' has")
+    assert reasons.count("\n") == 1

@@ -12,17 +12,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Notice, ReadOptions, Record, Refused, refuse_options
+from pipeline.golden.formats import (
+    Notice,
+    ReadOptions,
+    Record,
+    Refused,
+    readable,
+    refuse_options,
+)
 from pipeline.golden.jsonl import parse_object
-from pipeline.golden.readers.csv_rows import Row, Rows
-from pipeline.golden.readers.ids import Ids
+from pipeline.golden.line_ends import split_lines
+from pipeline.golden.readers.csv_rows import Rows
 from pipeline.golden.readers.judgment_table import (
     Judged,
     JudgmentTable,
-    as_jsonl,
+    as_notes,
+    judged_by_fault,
     judgment_table,
 )
-from pipeline.lines import decoded, raw_lines
+from pipeline.lines import decoded
 from pipeline.text import described, is_blank, quoted, storable
 
 COLUMNS = ("query-id", "corpus-id", "score")
@@ -39,18 +47,18 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     files are missing.
     """
     refuse_options(source, options, "qrels", "document_ids")
-    queries = _queries_file(Path(source))
-    qrels, others = _qrels_file(Path(source), options.qrels)
-    ids = Ids(all_documents=options.document_ids)
+    with readable(Path(source)):
+        queries = _queries_file(Path(source))
+        qrels, others = _qrels_file(Path(source), options.qrels)
     if others:
         yield Notice(f"judgments of {qrels.name}; --qrels chooses others: {', '.join(others)}")
-    with judgment_table(qrels, ids) as table:
+    with judgment_table(qrels, options) as table:
         yield from table.load(_judgments(qrels))
-        for number, line in raw_lines(queries):
+        for number, line in split_lines(queries):
             if line.strip() and (record := _record(f"{queries}:{number}", line, table)):
                 yield record
         yield from table.orphans(str(queries))
-        yield from map(Notice, [*table.notices(), *ids.notices()])
+        yield from map(Notice, table.notices())
 
 
 def _queries_file(folder: Path) -> Path:
@@ -86,8 +94,7 @@ def _record(place: str, line: bytes, table: JudgmentTable) -> Record | None:
         table.claim(query)
         fields = {"external_id": query, "question": stated.get("text"), **_own(stated)}
     except InputError as error:
-        raw = {"question": "", "notes": line.decode(errors="replace").strip()}
-        return Refused(place, str(error), as_jsonl(raw))
+        return Refused(place, str(error), as_notes(line.decode(errors="replace").strip()))
     return table.record(query, place, fields)
 
 
@@ -119,28 +126,30 @@ def _judgments(path: Path) -> Iterator[Judged | Refused]:
             f"{path}:1: the header is {quoted(' '.join(rows.columns))}: {', '.join(COLUMNS)}, apart"
             " by tabs, are needed"
         )
+    columns = [names.index(name) for name in COLUMNS]
     for row in rows:
-        yield _judged_in_row(row, [names.index(name) for name in COLUMNS])
-
-
-def _judged_in_row(row: Row, columns: list[int]) -> Judged:
-    if row.fault is not None:
-        # Its query, which is refused as a whole: not even its other judgments are taken.
-        whole = row.raw.strip()
-        return Judged(whole.split("\t")[0].strip(' "'), row.line, whole, None, row.fault)
-    query, document, score = (row.cells[column] for column in columns)
-    return Judged(query, row.line, document, score)
+        if row.fault is not None:
+            yield from judged_by_fault(rows, row, columns[0])
+            continue
+        query, document, score = (row.cells[column] for column in columns)
+        yield Judged(query, row.line, document, score)
 
 
 def _judgments_of_jsonl(path: Path) -> Iterator[Judged | Refused]:
-    for number, line in raw_lines(path):
-        if not line.strip():
-            continue
-        try:
-            stated = parse_object(decoded(line))
-            query, document = (identifier(name, stated) for name in COLUMNS[:2])
-        except InputError as error:
-            raw = {"question": "", "notes": line.decode(errors="replace").strip()}
-            yield Refused(f"{path}:{number}", str(error), as_jsonl(raw))
-            continue
-        yield Judged(query, number, document, json.dumps(stated.get("score")))
+    for number, line in split_lines(path):
+        if line.strip():
+            yield _judged_in_object(f"{path}:{number}", number, line)
+
+
+def _judged_in_object(place: str, number: int, line: bytes) -> Judged | Refused:
+    whole = line.decode(errors="replace").strip()
+    try:
+        stated = parse_object(decoded(line))
+        query = identifier(COLUMNS[0], stated)
+    except InputError as error:
+        return Refused(place, str(error), as_notes(whole))
+    try:
+        document = identifier(COLUMNS[1], stated)
+    except InputError as error:
+        return Judged(query, number, whole, None, str(error))
+    return Judged(query, number, document, json.dumps(stated.get("score")))

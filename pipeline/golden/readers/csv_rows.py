@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.lines import raw_lines
+from pipeline.golden.formats import readable
+from pipeline.golden.line_ends import split_lines
 from pipeline.text import is_blank, quoted
 
 _DELIMITERS = (",", ";", "\t", "|")
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _SEP_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
-_PIECE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _MAX_CELL_CHARACTERS = 16 * 2**20
 
 
@@ -26,7 +26,8 @@ _MAX_CELL_CHARACTERS = 16 * 2**20
 class Row:
     """One row: the line it begins at, its text, and its cells, as many as the header has.
 
-    `fault` says why it cannot be used; it has no cells then.
+    `fault` says why it cannot be used. Its cells are then what they seem to be, or none where it
+    may have taken other rows in.
     """
 
     line: int
@@ -40,16 +41,16 @@ class Rows:
 
     `columns`: the names in the header, without blanks around them; "" where one is unnamed.
     `head`: the text of all lines up to the header. `notices`: what was guessed, one line each.
-    Raises InputError, which names file and line, for what leaves nothing to read.
+    Raises InputError, which names file and line, for what leaves nothing to read, and for a file
+    that changes while it is read: the first pass finds its encoding, the second its rows.
     """
 
     def __init__(
         self, path: Path, is_known: Callable[[str], bool], *, delimiter: str | None = None
     ) -> None:
         """Open a file; without a `delimiter`, `is_known` tells a name of the header when split."""
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path}: is no file: a table is read twice, which a pipe cannot be")
         self.path = path
+        self._state = _state_of(path)
         encoding = _encoding(path)
         self._lines = _Lines(path, encoding)
         first = self._lines.peek()
@@ -57,12 +58,12 @@ class Rows:
         if stated and delimiter is None:
             next(self._lines)
             delimiter = stated[1]
-        delimiter = delimiter or _delimiter(self._lines.peek(), is_known)
-        self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
+        self.delimiter = delimiter or _delimiter(self._lines.peek(), is_known)
+        self._reader = csv.reader(self._lines, delimiter=self.delimiter, strict=True)
         csv.field_size_limit(_MAX_CELL_CHARACTERS)
         self.columns = self._header()
         self.head = self._lines.taken()
-        self.notices = _notices(path, encoding, delimiter)
+        self.notices = _notices(path, encoding, self.delimiter)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows that hold something; one that cannot be read is a row with a fault."""
@@ -70,26 +71,40 @@ class Rows:
             try:
                 cells = next(self._reader)
             except StopIteration:
-                return
+                break
             except csv.Error as error:
-                yield Row(self._lines.start, self._lines.taken(), (), _fault(error))
+                yield self._unreadable(error)
                 continue
             start, raw = self._lines.start, self._lines.taken()
             if not all(map(is_blank, cells)):
                 yield self._row(start, raw, cells)
+        if _state_of(self.path) != self._state:
+            raise _changed(self.path)
 
     def _row(self, line: int, raw: str, cells: list[str]) -> Row:
         width = len(self.columns)
         if not all(map(is_blank, cells[width:])):
-            return Row(line, raw, (), (
+            return Row(line, raw, cells, (
                 f"the row holds {len(cells)} cells, the header {width}: put a text that holds the"
                 " delimiter in quotes"
             ))  # fmt: skip
+        if _names(cells)[:width] == self.columns:
+            return Row(line, raw, cells, (
+                "the names of the header stand here again: delete the row, and import files one by"
+                " one"
+            ))  # fmt: skip
         return Row(line, raw, (*cells[:width], *[""] * (width - len(cells))))
+
+    def _unreadable(self, error: csv.Error) -> Row:
+        start, lines, raw = self._lines.start, self._lines.count, self._lines.taken()
+        if lines > 1:
+            return Row(start, raw, (), f"{_fault(error)}; {lines} lines were taken for one row")
+        cells = next(csv.reader([raw], delimiter=self.delimiter), [])
+        return Row(start, raw, cells, _fault(error))
 
     def _header(self) -> list[str]:
         try:
-            names = [" ".join(cell.split()) for cell in next(self._reader)]
+            names = _names(next(self._reader))
         except StopIteration:
             raise InputError(f"{self.path}: is empty: a header and rows are needed") from None
         except csv.Error as error:
@@ -102,21 +117,21 @@ class Rows:
         return names
 
 
+def _names(cells: Sequence[str]) -> list[str]:
+    return [" ".join(cell.removeprefix("\ufeff").split()) for cell in cells]
+
+
 class _Lines(Iterator[str]):
     """The lines of a file, decoded; remembers what was read since `taken` was last asked."""
 
     def __init__(self, path: Path, encoding: str) -> None:
-        self._pieces = (
-            (number, piece)
-            for number, line in raw_lines(path)
-            for piece in _PIECE.findall(line.decode(encoding))
-        )
+        self._decoded = _decoded(path, encoding)
         self._ahead: tuple[int, str] | None = None
         self._read: list[str] = []
         self.start = 1
 
     def __next__(self) -> str:
-        number, text = self._ahead or next(self._pieces)
+        number, text = self._ahead or next(self._decoded)
         self._ahead = None
         if not self._read:
             self.start = number
@@ -126,14 +141,40 @@ class _Lines(Iterator[str]):
     def peek(self) -> str:
         """Return the next line without reading it; "" at the end."""
         if self._ahead is None:
-            self._ahead = next(self._pieces, None)
+            self._ahead = next(self._decoded, None)
         return self._ahead[1] if self._ahead else ""
+
+    @property
+    def count(self) -> int:
+        """How many lines were read since `taken` was last asked."""
+        return len(self._read)
 
     def taken(self) -> str:
         """Return the text read since this was last asked."""
         text = "".join(self._read)
         self._read = []
         return text
+
+
+def _decoded(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    for number, line in split_lines(path):
+        try:
+            yield number, line.decode(encoding)
+        except UnicodeDecodeError:
+            raise _changed(path) from None
+
+
+def _state_of(path: Path) -> tuple[int, ...]:
+    """Return what differs once somebody has written to a file."""
+    with readable(path):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: is no file: a table is read twice, which a pipe cannot be")
+        state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path}: was changed while it was read: import it again")
 
 
 def _encoding(path: Path) -> str:
@@ -144,7 +185,7 @@ def _encoding(path: Path) -> str:
     """
     first_bad: tuple[int, bytes] | None = None
     has_utf8 = False
-    for number, line in raw_lines(path):
+    for number, line in split_lines(path):
         if line.isascii():
             continue
         try:
@@ -196,7 +237,10 @@ def _notices(path: Path, encoding: str, delimiter: str) -> list[str]:
 
 def _fault(error: csv.Error) -> str:
     if "end of data" in str(error):
-        return "a quotation mark is never closed: close it, or double one that belongs to a text"
+        return (
+            "a quotation mark is never closed: close it, or double one that belongs to a text, here"
+            " or further down"
+        )
     if "field larger" in str(error):
         return (
             f"a cell holds more than {_MAX_CELL_CHARACTERS:,} characters: a quotation mark may not"

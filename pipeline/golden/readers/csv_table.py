@@ -5,8 +5,8 @@
 
 The columns are the fields of `pipeline.golden.record`; `expected` is a list
 (`pipeline.golden.readers.expected_cells`), or several columns `expected_1`, `expected_2`, ..., each
-with a `grade_1`, ... if need be. `evidence` is JSON. A leading apostrophe that keeps a spreadsheet
-from running a cell as a formula is taken off.
+with a `grade_1`, ... if need be. `evidence` is JSON. In what our own export wrote, which its header
+tells, a leading apostrophe that keeps a spreadsheet from running a cell as a formula is taken off.
 """
 
 import re
@@ -22,8 +22,8 @@ from pipeline.golden.formats import (
     Read,
     ReadOptions,
     Record,
-    Refused,
     refuse_options,
+    refused,
 )
 from pipeline.golden.jsonl import parse_object
 from pipeline.golden.readers.csv_rows import Row, Rows
@@ -32,7 +32,6 @@ from pipeline.golden.readers.ids import Ids
 from pipeline.golden.readers.values import flag_from, grade_from
 from pipeline.golden.record import FIELDS, question_from
 from pipeline.text import is_blank, quoted
-from pipeline.types import Question
 
 _OTHER_NAMES = {"query": "question", "id": "external_id"}
 _EXPECTED = re.compile(r"expected(?:_keys?)?(?:_?(\d+))?")
@@ -51,12 +50,15 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     ids = Ids(all_documents=options.document_ids)
     yield Header(rows.head)
     yield from map(Notice, rows.notices)
+    is_ours = [name for name in rows.columns if name] == list(FIELDS)
     for row in rows:
         place = f"{path}:{row.line}"
+        cells = dict(zip(fields, map(unguard, row.cells) if is_ours else row.cells, strict=False))
         try:
-            yield Read(place, _question(row, fields, ids), row.raw)
+            _refuse_unusable(row, fields)
+            yield Read(place, question_from(options.stated(_record(cells, ids))), row.raw)
         except InputError as error:
-            yield Refused(place, str(error), row.raw)
+            yield refused(place, error, row.raw, cells)
     yield from map(Notice, ids.notices())
 
 
@@ -95,18 +97,16 @@ def _fields(rows: Rows) -> list[str]:
     return fields
 
 
-def _question(row: Row, fields: list[str], ids: Ids) -> Question:
-    if row.fault is not None:
-        raise InputError(row.fault)
-    cells = dict(zip(fields, map(unguard, row.cells), strict=True))
-    _refuse_unnamed(row, fields)
+def _record(cells: Mapping[str, str], ids: Ids) -> Mapping[str, object]:
     record = {field: _value(field, cell) for field, cell in cells.items() if field in FIELDS}
     record["expected"] = expected = _expected(cells, ids)
     refuse_nothing(expected, record.get("kind"))
-    return question_from(record)
+    return record
 
 
-def _refuse_unnamed(row: Row, fields: list[str]) -> None:
+def _refuse_unusable(row: Row, fields: list[str]) -> None:
+    if row.fault is not None:
+        raise InputError(row.fault)
     for number, (field, cell) in enumerate(zip(fields, row.cells, strict=True), start=1):
         if not field and not is_blank(cell):
             raise InputError(

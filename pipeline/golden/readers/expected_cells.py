@@ -21,8 +21,8 @@ from pipeline.types import Kind
 
 _SEPARATORS = ("\n", "|", ";", ",")
 _CERTAIN = ("\n", "|")
-_MAY_BE_GRADED = re.compile(r"=\s*-?\d+$")
-_MAY_BE_SEVERAL = re.compile(r":\d+\s+\S")
+_MAY_BE_GRADED = re.compile(r"=\s*[-+]?\d+(\.\d*)?$")
+_MAY_BE_SEVERAL = re.compile(r":\d+(\s*=\s*[-+]?\d+)?\s+[^\s=]")
 _GRADED = re.compile(r"(.+:(?:0|[1-9][0-9]{0,17}))\s*=\s*([^:]*)", re.DOTALL)
 
 
@@ -124,10 +124,12 @@ def _without_grade(part: str) -> str:
 
 def _entry(part: str, ids: Ids) -> tuple[str, object]:
     graded = _GRADED.fullmatch(part)
-    if graded is None and (_MAY_BE_GRADED.search(part) or _MAY_BE_SEVERAL.search(part)):
+    may_be_graded = graded is None and _MAY_BE_GRADED.search(part)
+    if may_be_graded or _MAY_BE_SEVERAL.search(part):
         raise InputError(
             f"expected holds {quoted(part)}, which may be an id, or ids and grades: give each id"
-            ' its chunk index (id:0=2), or write a JSON object {"id:0": 2}'
+            " its chunk index and separate them with ; (id:0=2; other:0), or write a JSON object"
+            ' {"id": 2}'
         )
     return (ids.key(graded[1]), grade_from(graded[2])) if graded else (ids.key(part), 1)
 

@@ -8,13 +8,14 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Read, Record, Refused
+from pipeline.golden.formats import Read, ReadOptions, Record, Refused, refused
+from pipeline.golden.readers.csv_rows import Row, Rows
 from pipeline.golden.readers.ids import Ids
 from pipeline.golden.readers.values import grade_from
 from pipeline.golden.record import question_from
@@ -27,19 +28,26 @@ CREATE TABLE judgment (query TEXT NOT NULL, line INTEGER NOT NULL, document TEXT
 CREATE TABLE asked (query TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _ORPHANS = """
-SELECT query FROM judgment WHERE query NOT IN (SELECT query FROM asked)
+SELECT query FROM judgment WHERE query NOT IN (SELECT query FROM asked) AND fault IS NULL
 GROUP BY query ORDER BY min(line)
+"""
+_FAULTS_OF_NOBODY = """
+SELECT line, document, fault FROM judgment WHERE fault IS NOT NULL AND line NOT IN
+    (SELECT line FROM judgment JOIN asked USING (query) WHERE fault IS NOT NULL)
+GROUP BY line ORDER BY line
 """
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BATCH = 1_000
+_MOST_CELLS_TOO_MANY = 8  # an id with more delimiters in it is not looked for
 
 
 class Judged(NamedTuple):
     """One judgment as a file states it; without a document it says that the question exists.
 
     `fault`: why the line is no judgment. Its question is refused as a whole, with the line in the
-    place of a document.
+    place of a document. Where nobody can tell which question it means there is one for each that
+    it may.
     """
 
     query: str
@@ -50,12 +58,17 @@ class Judged(NamedTuple):
 
 
 class JudgmentTable:
-    """The judgments of one file, `path`; `repeated` counts those that stand there twice, alike."""
+    """The judgments of one file, `path`, and what was left out or said of them, counted.
 
-    def __init__(self, path: Path, ids: Ids, table: sqlite3.Connection) -> None:
+    `repeated`: judgments that stand there twice, alike. `unjudged`: questions without one.
+    `irrelevant`: questions whose judgments all say not relevant.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, table: sqlite3.Connection) -> None:
         self.path = path
-        self.repeated = self.unjudged = 0
-        self._ids = ids
+        self.repeated = self.unjudged = self.irrelevant = 0
+        self._options = options
+        self._ids = Ids(all_documents=options.document_ids)
         self._table = table
         table.executescript(_SCHEMA)
         table.execute("BEGIN")
@@ -72,7 +85,8 @@ class JudgmentTable:
     def queries(self) -> Iterator[tuple[str, int]]:
         """Yield each question that is judged and the first line it stands on, in that order."""
         yield from self._table.execute(
-            "SELECT query, min(line) FROM judgment GROUP BY query ORDER BY min(line)"
+            "SELECT query, min(line) FROM judgment WHERE fault IS NULL"
+            " GROUP BY query ORDER BY min(line)"
         )
 
     def claim(self, query: str) -> None:
@@ -87,20 +101,23 @@ class JudgmentTable:
         """
         self.claim(query)
         judged = self._judgments_of(query)
+        fields = self._options.stated(fields)
         if not judged and fields.get("kind") != Kind.UNANSWERABLE:
             self.unjudged += 1
             return None
         raw = as_jsonl(fields, self._keyed(judged))
         try:
-            expected = self._expected(judged)
-            return Read(place, question_from({**fields, "expected": expected}), raw)
+            question = question_from({**fields, "expected": self._expected(judged)})
         except _BadLineError as fault:
-            return Refused(f"{self.path}:{fault.line}", str(fault), raw)
+            return refused(f"{self.path}:{fault.line}", fault, raw, fields)
         except InputError as error:
-            return Refused(place, str(error), raw)
+            return refused(place, error, raw, fields)
+        # Of one without a judgment the file said so itself.
+        self.irrelevant += bool(judged) and question.kind is Kind.UNANSWERABLE
+        return Read(place, question, raw)
 
     def orphans(self, where: str) -> Iterator[Refused]:
-        """Yield the questions that are judged, but that were not asked for."""
+        """Yield what is judged, but was not asked for, and lines that no question is known for."""
         for (query,) in self._table.execute(_ORPHANS):
             judged = self._judgments_of(query)
             yield Refused(
@@ -109,15 +126,22 @@ class JudgmentTable:
                 " take its judgments out",
                 as_jsonl({"external_id": query, "question": ""}, self._keyed(judged)),
             )
+        for line, whole, fault in self._table.execute(_FAULTS_OF_NOBODY):
+            yield Refused(f"{self.path}:{line}", fault, as_notes(whole))
 
     def notices(self) -> list[str]:
         """Say what was left out; empty where nothing was."""
         found = []
         if self.unjudged:
             found.append(f"{self.unjudged:,} questions have no judgment and were left out")
+        if self.irrelevant:
+            found.append(
+                f"{self.irrelevant:,} questions have judgments, but none of a relevant document:"
+                " taken as unanswerable"
+            )
         if self.repeated:
             found.append(f"{self.repeated:,} judgments repeat an earlier line: counted once")
-        return found
+        return found + self._ids.notices()
 
     def _judgments_of(self, query: str) -> list[Judged]:
         rows = self._table.execute(
@@ -126,9 +150,14 @@ class JudgmentTable:
         )
         return [Judged(*row) for row in rows]
 
-    def _keyed(self, judged: Sequence[Judged]) -> list[Judged]:
-        """Return the judgments with chunk keys, as JSON lines have them."""
-        return [row._replace(document=self._ids.uncounted(row.document or "")) for row in judged]
+    def _keyed(self, judged: Sequence[Judged]) -> Iterable[tuple[str, str]]:
+        """Return key and grade of each as JSON lines have them; twice where they are not alike."""
+        keyed = (
+            (self._ids.uncounted(row.document or "") if row.fault is None else row.document or "",
+             _json_grade(row.grade))
+            for row in judged
+        )  # fmt: skip
+        return dict.fromkeys(keyed)
 
     def _expected(self, judged: Sequence[Judged]) -> dict[str, int]:
         expected: dict[str, int] = {}
@@ -161,22 +190,51 @@ class _BadLineError(Exception):
 
 
 @contextmanager
-def judgment_table(path: Path, ids: Ids) -> Iterator[JudgmentTable]:
+def judgment_table(path: Path, options: ReadOptions) -> Iterator[JudgmentTable]:
     """Give an empty table for the judgments of a file; it is gone in the end."""
     with closing(sqlite3.connect("", isolation_level=None)) as table:
-        yield JudgmentTable(path, ids, table)
+        yield JudgmentTable(path, options, table)
 
 
-def as_jsonl(fields: Mapping[str, object], judged: Sequence[Judged] = ()) -> str:
-    """Return the line of JSONL that says the same, faults included, for a person to correct."""
-    # By hand: a document that is judged twice stands twice.
-    keys = (f"{_json(row.document)}: {_json_grade(row.grade or '')}" for row in judged)
+def judged_by_fault(rows: Rows, row: Row, column: int) -> Iterator[Judged]:
+    """Yield what refuses each question that a row with a fault may judge; its id is in `column`.
+
+    Raises InputError where the row may have taken others in, which would lose their questions keys.
+    """
+    if not row.cells:
+        raise InputError(
+            f"{rows.path}:{row.line}: {row.fault}; it holds judgments of nobody knows which"
+            " questions, so that no part of the file can be imported"
+        )
+    # A delimiter too many stands before the id, in it or behind it.
+    more = min(max(len(row.cells) - len(rows.columns), 0), _MOST_CELLS_TOO_MANY)
+    ends = range(column, column + more + 1)
+    may_be = {rows.delimiter.join(row.cells[start : end + 1]) for end in ends for start in ends}
+    for query in may_be:
+        yield Judged(query, row.line, row.raw.strip(), None, row.fault)
+
+
+def as_jsonl(fields: Mapping[str, object], judged: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the line of JSONL that says the same, faults included, for a person to correct.
+
+    `judged` are keys, and grades as JSON. By hand: a key that is judged twice stands twice.
+    """
+    keys = (f"{_json(key)}: {grade}" for key, grade in judged)
     stated = _json(dict(fields))[:-1]
     return f'{stated}, "expected": {{{", ".join(keys)}}}}}\n'
 
 
-def _json_grade(grade: str) -> str:
-    return grade if _NUMBER.fullmatch(grade) else _json(grade)
+def as_notes(line: str) -> str:
+    """Return a line of JSONL for what is no question, so that a person sees what stood there."""
+    return as_jsonl({"question": "", "notes": line})
+
+
+def _json_grade(stated: str | None) -> str:
+    if stated is None or _NUMBER.fullmatch(stated):
+        return stated or "null"
+    with suppress(InputError):
+        return str(grade_from(stated))
+    return _json(stated)
 
 
 def _json(value: object) -> str:

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Notice, ReadOptions, Record, Refused, refuse_options
+from pipeline.golden.formats import Notice, ReadOptions, Record, refuse_options
 from pipeline.golden.readers.csv_rows import Rows
-from pipeline.golden.readers.ids import Ids
-from pipeline.golden.readers.judgment_table import Judged, as_jsonl, judgment_table
+from pipeline.golden.readers.judgment_table import Judged, judged_by_fault, judgment_table
 from pipeline.text import is_blank
 
 _FIELDS = {"query": "query", "querytext": "query", "docid": "document", "rating": "rating"}
@@ -32,14 +31,14 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     path = Path(source)
     rows = Rows(path, lambda name: _field(name) is not None)
     yield from map(Notice, rows.notices)
-    ids = Ids(all_documents=options.document_ids)
     ratings = _Ratings(rows)
-    with judgment_table(path, ids) as table:
+    with judgment_table(path, options) as table:
         yield from table.load(ratings)
         for query, line in table.queries():
             if record := table.record(query, f"{path}:{line}", {"question": query}):
                 yield record
-        yield from map(Notice, [*ratings.notices(), *table.notices(), *ids.notices()])
+        yield from table.orphans(source)
+        yield from map(Notice, [*ratings.notices(), *table.notices()])
 
 
 def is_quepid(names: list[str]) -> bool:
@@ -49,6 +48,10 @@ def is_quepid(names: list[str]) -> bool:
 
 def _field(name: str) -> str | None:
     return _FIELDS.get(re.sub(r"[\s_]", "", name).casefold())
+
+
+def _unguarded(query: str) -> str:
+    return query[1:] if _GUARDED.match(query) else query
 
 
 class _Ratings:
@@ -65,14 +68,14 @@ class _Ratings:
             )
         self._columns = [fields.index(field) for field in ("query", "document", "rating")]
 
-    def __iter__(self) -> Iterator[Judged | Refused]:
+    def __iter__(self) -> Iterator[Judged]:
         for row in self._rows:
             if row.fault is not None:
-                raw = as_jsonl({"question": "", "notes": row.raw.strip()})
-                yield Refused(f"{self._rows.path}:{row.line}", row.fault, raw)
+                for judged in judged_by_fault(self._rows, row, self._columns[0]):
+                    yield judged._replace(query=_unguarded(judged.query))
                 continue
             query, document, rating = (row.cells[column] for column in self._columns)
-            text = query[1:] if _GUARDED.match(query) else query
+            text = _unguarded(query)
             if is_blank(rating):
                 self._unrated += not is_blank(document)
                 yield Judged(text, row.line, None, None)

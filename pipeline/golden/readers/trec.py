@@ -11,11 +11,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.golden.formats import Notice, ReadOptions, Record, Refused, refuse_options
-from pipeline.golden.readers.ids import Ids
+from pipeline.golden.formats import (
+    Notice,
+    ReadOptions,
+    Record,
+    readable,
+    refuse_options,
+    refused,
+)
+from pipeline.golden.line_ends import split_lines
 from pipeline.golden.readers.judgment_table import Judged, as_jsonl, judgment_table
 from pipeline.golden.readers.topics import read_topics
-from pipeline.lines import decoded, raw_lines
+from pipeline.golden.readers.values import grade_from
+from pipeline.lines import decoded
 
 _BLANKS = re.compile("[ \t\r\n]+")
 _AROUND = " \t\r\n"
@@ -28,24 +36,26 @@ def read(source: str, *, options: ReadOptions) -> Iterator[Record]:
     `options.qrels`. Raises InputError when either file is not there.
     """
     refuse_options(source, options, "qrels", "document_ids")
-    topics, qrels = _files(Path(source), options.qrels)
-    ids = Ids(all_documents=options.document_ids)
-    with judgment_table(qrels, ids) as table:
+    with readable(Path(source)):
+        topics, qrels = _files(Path(source), options.qrels)
+    with judgment_table(qrels, options) as table:
         yield from table.load(_judgments(qrels))
         for topic in read_topics(topics):
             fields = {"external_id": topic.query, "question": topic.text}
             place = f"{topics}:{topic.line}"
             if topic.fault is not None:
                 table.claim(topic.query)
-                yield Refused(place, topic.fault, as_jsonl(fields))
+                yield refused(place, InputError(topic.fault), as_jsonl(fields), fields)
             elif record := table.record(topic.query, place, fields):
                 yield record
         yield from table.orphans(str(topics))
-        yield from map(Notice, [*table.notices(), *ids.notices()])
+        yield from map(Notice, table.notices())
 
 
 def judgment_in(line: str) -> tuple[str, str, str]:
     """Return topic, document and grade on a line of qrels; raises InputError, without a place."""
+    if "\r" in line.strip(_AROUND):
+        raise InputError("the line holds a carriage return: take it out")
     fields = [field.strip(_AROUND) for field in line.split("\t")]
     if len(fields) != 4 or not all(fields):  # noqa: PLR2004 - topic, iteration, document, grade
         fields = _BLANKS.split(line.strip(_AROUND))
@@ -56,19 +66,22 @@ def judgment_in(line: str) -> tuple[str, str, str]:
             f"a judgment has 4 fields (topic, iteration, document, grade), the line {len(fields)}:"
             " put tabs between them where an id holds blanks"
         ) from None
+    if "\t" in line and " " in line:
+        grade_from(grade)  # else it may not be one: an id with a blank, and a field too few
     return query, document, grade
 
 
 def _judgments(path: Path) -> Iterator[Judged]:
-    for number, line in raw_lines(path):
+    for number, line in split_lines(path):
         if not line.strip() or line.lstrip(b" \t").startswith(b"#"):
             continue
         try:
             query, document, grade = judgment_in(decoded(line))
         except InputError as error:
             whole = line.decode(errors="replace").strip(_AROUND)
-            # Its topic, which is refused as a whole: not even its other judgments are taken.
-            yield Judged(_BLANKS.split(whole)[0], number, whole, None, str(error))
+            # Ids may hold blanks, where tabs are between the fields.
+            for query in {_BLANKS.split(whole)[0], whole.partition("\t")[0].strip(_AROUND)}:
+                yield Judged(query, number, whole, None, str(error))
             continue
         yield Judged(query, number, document, grade)
 

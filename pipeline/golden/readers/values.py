@@ -9,8 +9,8 @@ from pipeline.text import quoted
 _GRADE = re.compile(r"([-+]?[0-9]{1,10})(?:\.0*)?")
 
 # Excel writes the words of its own language.
-_TRUE = frozenset({"true", "yes", "1", "wahr", "vrai", "verdadeiro", "verdadero", "vero"})
-_FALSE = frozenset({"false", "no", "0", "falsch", "faux", "falso"})
+_TRUE = frozenset({"true", "t", "yes", "y", "1", "wahr", "vrai", "verdadeiro", "verdadero", "vero"})
+_FALSE = frozenset({"false", "f", "no", "n", "0", "falsch", "faux", "falso"})
 
 
 def grade_from(text: str) -> int:

@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db import golden
-from db.golden_import import ImportReport
+from db.golden_import import ImportReport, import_questions
 from db.session import Database
 from pipeline.errors import InputError
+from pipeline.golden.duplicates import Conflicts
 from pipeline.golden.fingerprint import content_hash
-from pipeline.golden.jsonl import read_questions, write_questions
+from pipeline.golden.formats import ReadOptions
+from pipeline.golden.jsonl import read, read_questions, write_questions
+from pipeline.golden.staging import staged
 from pipeline.types import Kind, Question, Source, Status
 from tests.integration.db.building import (
     SET,
@@ -312,3 +315,126 @@ def test_sets_are_counted_each_for_itself(labelled: Database) -> None:
     assert counts == (3, 1, 1, 3)
     assert (default.versions, another.versions) == (1, 0)
     assert (another.set_name, another.active, another.judgments) == ("another", 2, 2)
+
+
+def reject(db: Database, name: str) -> None:
+    execute(
+        db,
+        "UPDATE recallwatch.question SET status = 'rejected', rejection = 'no'"
+        " WHERE coalesce(external_id, text) = :name",
+        {"name": name},
+    )
+
+
+def reactivated(db: Database, *some: Question) -> ImportReport:
+    with db.begin() as session:
+        return import_questions(session, SET, some, reactivate=True)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        A,
+        replace(A, text="\u200bHow do  I reset it? "),
+        replace(A, expected={"other:0": 1}),
+        replace(A, external_id="a"),
+        replace(A, language="en"),
+    ],
+    ids=["the same", "another spelling", "other keys", "an id", "a language"],
+)
+def test_what_a_reviewer_rejected_does_not_come_back_in_any_form(
+    db: Database, again: Question
+) -> None:
+    import_set(db, [A, B])
+    reject(db, A.text)
+
+    report = import_set(db, [B, again])
+
+    assert report == ImportReport(added=0, changed=0, unchanged=1, retired=0, rejected=1)
+    assert active(db) == [B]
+    assert reactivated(db, again).rejected == 0
+    assert again in active(db)
+
+
+def test_a_rejected_question_is_known_by_its_id_and_text_in_its_own_tenant_alone(
+    db: Database,
+) -> None:
+    import_set(db, [replace(A, external_id="a", tenant="acme"), B])
+    reject(db, "a")
+    changed = Question("Another text?", {"x:0": 1}, external_id="a")
+
+    assert import_set(db, [changed, replace(A, tenant="acme")]).rejected == 2
+    assert import_set(db, [A]).added == 1
+    assert active(db) == [B, A]
+
+
+def test_a_question_that_is_active_beside_a_rejected_one_is_brought_up_to_date(
+    db: Database,
+) -> None:
+    ours = replace(A, external_id="a")
+    import_set(db, [ours])
+    import_set(db, [A])
+    reject(db, A.text)
+
+    report = import_set(db, [replace(ours, category="how"), A])
+
+    assert (report.changed, report.rejected, report.retired) == (1, 1, 0)
+    assert active(db) == [replace(ours, category="how")]
+
+
+def test_what_stays_rejected_retires_no_other_question_of_its_text(db: Database) -> None:
+    again = replace(A, expected={"other:0": 1})
+    import_set(db, [A, again])
+    execute(
+        db,
+        "UPDATE recallwatch.question SET status = 'rejected' WHERE content_hash = :hash",
+        {"hash": content_hash(A)},
+    )
+
+    assert import_set(db, [A]) == ImportReport(
+        added=0, changed=0, unchanged=0, retired=0, rejected=1
+    )
+    assert active(db) == [again]
+
+
+def test_a_proposed_question_that_a_file_holds_is_active_and_counted(db: Database) -> None:
+    import_set(db, [A, B, replace(A, external_id="a")])
+    execute(db, "UPDATE recallwatch.question SET status = 'proposed' WHERE text = :text",
+            {"text": A.text})  # fmt: skip
+
+    report = import_set(db, [A, B, replace(A, external_id="a")])
+
+    assert (report.changed, report.unchanged, report.accepted) == (2, 1, 2)
+    assert len(active(db)) == 3
+
+
+def test_no_correction_of_a_refused_line_retires_what_was_imported(
+    db: Database, tmp_path: Path
+) -> None:
+    lines = [
+        '{"question": "Who?", "expected": {"a:0": 1}}',
+        '{"question": "Who?", "expected": {"b:0": null}}',
+        '{"question": "Why?", "expected": {"a:0": 1}}',
+        '{"question": "When?", "expected": {"a:0": null}, "external_id": "w"}',
+        '{"question": "When?", "expected": {"a:0": 1}}',
+    ]
+    taken = _import_text(db, tmp_path, lines)
+    assert active_texts(db) == {"Why?"}
+    refused = [line for line in lines if line not in taken]
+
+    report = _import_text(db, tmp_path, [line.replace("null", "1") for line in refused])
+
+    assert len(report) == 4
+    assert active_texts(db) == {"Who?", "Why?", "When?"}
+    assert fetch(db, "SELECT count(*) FROM recallwatch.question WHERE status = 'retired'") == [0]
+
+
+def _import_text(db: Database, folder: Path, lines: list[str]) -> list[str]:
+    """Import what can be of these lines, both of two that contradict, and return what was."""
+    file = folder / "golden.jsonl"
+    file.write_text("\n".join(lines))
+    records = read(str(file), options=ReadOptions())
+    with staged(str(file), records, skip_bad=True, conflicts=Conflicts.KEEP_BOTH) as plan:
+        import_set(db, plan.questions())
+        refused = {record.raw.strip() for record in plan.refusals()}
+    return [line for line in lines if line not in refused]

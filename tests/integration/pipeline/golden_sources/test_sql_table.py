@@ -1,14 +1,18 @@
 """Golden sets in a table of somebody's database."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import LiteralString
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from pipeline.errors import InputError
 from pipeline.golden.formats import ReadOptions, guess
+from pipeline.golden.jsonl import read as read_lines
+from pipeline.golden.staging import staged
 from pipeline.golden_sources.sql_table import read
 from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.readers.conftest import Found
@@ -127,3 +131,106 @@ def test_nothing_can_be_written_by_the_way(database: str, fill: Fill) -> None:
         CREATE VIEW sly AS SELECT counted() AS question, expected_keys FROM rag_eval_queries""")
     with pytest.raises(InputError, match="read-only transaction"):
         found_in(database, ReadOptions(table="sly"))
+
+
+@pytest.mark.parametrize(("kind", "yes", "no"), [
+    ("boolean", "true", "false"), ("integer", "1", "0"), ("text", "' Yes'", "'f'"),
+    ("text", "'true'", "'0'"), ("numeric", "1", "0"),
+])  # fmt: skip
+def test_active_may_have_any_type_that_says_yes_and_no(
+    database: str, kind: LiteralString, yes: LiteralString, no: LiteralString
+) -> None:
+    rows = sql.SQL("""CREATE TABLE rag_eval_queries
+        (question text, expected_keys jsonb, active {kind});
+        INSERT INTO rag_eval_queries VALUES ('Who?', '["a:0"]', {yes}),
+        ('Old?', '["a:0"]', {no}), ('Older?', '["a:0"]', NULL)""")
+    with psycopg.connect(database) as connection:
+        connection.execute(rows.format(kind=sql.SQL(kind), yes=sql.SQL(yes), no=sql.SQL(no)))
+    found = found_in(database)
+    assert [question.text for question in found.questions] == ["Who?"]
+    assert found.notices == ["2 rows are not active and were left out"]
+
+
+def test_what_active_cannot_say_refuses_its_row(database: str, fill: Fill) -> None:
+    fill("""CREATE TABLE rag_eval_queries (question text, expected_keys jsonb, active text,
+        must_pass integer); INSERT INTO rag_eval_queries VALUES
+        ('Who?', '["a:0"]', 'perhaps', 0), ('Why?', '["a:0"]', 'yes', 1),
+        ('When?', '["a:0"]', 'yes', 7), ('Old?', 'null', 'no', 7)""")
+    found = found_in(database)
+    assert [each.question.must_pass for each in found.read] == [True]
+    assert [reason.partition(": ")[2] for reason in found.reasons] == [
+        "row 1: active is 'perhaps': TRUE or FALSE is needed",
+        "row 3: must_pass is '7': TRUE or FALSE is needed",
+    ]
+    assert "active" not in json.loads(found.refused[0].raw)
+
+
+def test_a_table_without_an_active_row_says_so(database: str, fill: Fill) -> None:
+    fill(ISSUE)
+    fill("INSERT INTO rag_eval_queries VALUES ('Old?', '[\"a:0\"]', NULL, false)")
+    with (
+        pytest.raises(InputError, match=r"holds no question; .*; 1 rows are not active"),
+        staged("db", read(database, options=ReadOptions())),
+    ):
+        pass
+
+
+def test_a_refused_row_can_be_imported_once_it_is_corrected(
+    database: str, fill: Fill, tmp_path: Path
+) -> None:
+    fill("""CREATE TABLE rag_eval_queries (question text, expected_keys text, source text);
+        INSERT INTO rag_eval_queries VALUES ('Who?', 'MED-10; guide:3=2', 'gpt'),
+        ('Why?', '["MED-10"]', 'gpt'), ('When?', 'x', 'gpt')""")
+    file = tmp_path / "refused.jsonl"
+    file.write_text("".join(each.raw for each in found_in(database).refused).replace("gpt", "log"))
+    assert [question.expected for question in found_in_file(file).questions] == [
+        {"MED-10:0": 1, "guide:3": 2}, {"MED-10:0": 1}, {"x:0": 1},
+    ]  # fmt: skip
+
+
+def found_in_file(path: Path) -> Found:
+    return Found(list(read_lines(str(path), options=ReadOptions())))
+
+
+def test_a_list_that_names_one_chunk_twice_keeps_its_keys(database: str, fill: Fill) -> None:
+    fill(ISSUE)
+    fill("INSERT INTO rag_eval_queries VALUES ('Who?', '[\"a\", \"a:0\"]', 'log', true)")
+    [refused] = found_in(database).refused
+    assert json.loads(refused.raw)["expected"] == ["a:0", "a:0"]
+
+
+def test_a_person_may_say_the_source_of_all(database: str, fill: Fill) -> None:
+    fill(ISSUE)
+    fill("INSERT INTO rag_eval_queries VALUES ('Who?', '[\"a:0\"]', 'gpt-4', true)")
+    [reason] = found_in(database).reasons
+    assert "source is 'gpt-4'" in reason
+    assert "golden import --source" in reason
+    [question] = found_in(database, ReadOptions(origin=Source.SYNTHETIC)).questions
+    assert question.source is Source.SYNTHETIC
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg", "POSTGRESQL"])
+def test_a_database_may_be_named_as_sqlalchemy_does(database: str, fill: Fill, scheme: str) -> None:
+    fill(ISSUE)
+    fill("INSERT INTO rag_eval_queries VALUES ('Who?', '[\"a:0\"]', 'log', true)")
+    assert len(found_in(f"{scheme}://{database.partition('://')[2]}").questions) == 1
+
+
+def test_what_is_no_url_is_refused_without_its_password() -> None:
+    with pytest.raises(InputError, match="a database is named by its URL") as caught:
+        found_in("host=localhost password='canary 9'")
+    assert "canary" not in str(caught.value)
+
+
+def test_names_of_columns_cannot_reach_a_terminal(database: str, fill: Fill) -> None:
+    fill("""CREATE TABLE rag_eval_queries
+        (question text, expected_keys jsonb, U&"a\\001B[31m\\000Ab" int);
+        INSERT INTO rag_eval_queries VALUES ('Who?', '["a:0"]', 1)""")
+    assert "columns that were not read: 'a\\x1b[31m\\nb'" in found_in(database).notices
+
+
+def test_a_number_of_too_many_digits_is_told(database: str, fill: Fill) -> None:
+    fill("""CREATE TABLE rag_eval_queries AS SELECT 'Who?' AS question,
+        ('{"a:0": 1' || repeat('0', 5000) || '}')::jsonb AS expected_keys""")
+    with pytest.raises(InputError, match="table rag_eval_queries cannot be read"):
+        found_in(database)

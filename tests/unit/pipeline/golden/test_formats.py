@@ -74,6 +74,25 @@ def test_a_database_is_known_by_its_scheme(scheme: str) -> None:
     assert guess(f"{scheme}://me:secret@localhost/x") == "sql"
 
 
+@pytest.mark.parametrize("source", ["s3://me:secret@bucket/x", "HTTPS://me:secret@a.example/x.csv",
+                                    "postgresql-x://me:secret@localhost/x"])  # fmt: skip
+def test_no_url_is_taken_for_a_file(source: str) -> None:
+    with pytest.raises(InputError, match="fetch the file first") as refused:
+        guess(source)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_folder_that_nobody_may_look_into_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(self: Path) -> object:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(InputError, match=r"^\S+: cannot be read: Permission denied$"):
+        guess(str(tmp_path))
+
+
 def test_another_url_is_refused_without_quoting_its_password() -> None:
     with pytest.raises(InputError, match="fetch the file first") as refused:
         guess("mysql://me:secret@localhost/x")

@@ -9,6 +9,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.golden.formats import Read, ReadOptions, Record, Refused
 from pipeline.golden.jsonl import read
+from pipeline.types import Source
 from tests.unit.pipeline.golden.conftest import GOOD_LINE
 
 
@@ -105,9 +106,16 @@ def test_a_question_of_more_than_8000_characters_is_refused(golden_file: Path) -
     assert reason(golden_file, question="x" * 8_001).startswith("question is 8,001 characters long")
 
 
-@pytest.mark.parametrize("grade", [None, 0.5, 1.0, "1", True, [1]])
+@pytest.mark.parametrize("grade", [None, 0.5, "1", True, [1], 1e300])
 def test_a_grade_that_is_no_integer_is_refused(golden_file: Path, grade: object) -> None:
-    assert "an integer is needed" in reason(golden_file, expected={"a:0": grade})
+    said = reason(golden_file, expected={"a:0": grade})
+    assert "an integer is needed" in said or "a grade outside of" in said
+
+
+def test_a_grade_may_be_written_as_tables_of_numbers_do(golden_file: Path) -> None:
+    question = taken(golden_file, expected={"a:0": 2.0, "b:0": -0.0}).question
+    assert question.expected == {"a:0": 2, "b:0": 0}
+    assert all(type(grade) is int for grade in question.expected.values())
 
 
 @pytest.mark.parametrize("grade", [-1, 0])
@@ -157,6 +165,28 @@ def test_another_kind_of_file_is_told_at_once(golden_file: Path, content: bytes)
     golden_file.write_bytes(content)
     with pytest.raises(InputError, match="UTF-16, UTF-32 or a binary file"):
         records(golden_file)
+
+
+def test_lines_of_old_macs_are_lines(golden_file: Path) -> None:
+    golden_file.write_bytes(b"\r".join([GOOD_LINE, b"{", GOOD_LINE]))
+    places = [each.place for each in records(golden_file) if isinstance(each, Read | Refused)]
+    assert places == [f"{golden_file}:{line}" for line in (1, 2, 3)]
+
+
+def test_what_is_refused_says_which_question_it_is(golden_file: Path) -> None:
+    record = only(golden_file, question="Who?", tenant="acme", external_id=7, expected=[])
+    assert isinstance(record, Refused)
+    assert (record.text, record.tenant, record.external_id) == ("Who?", "acme", "7")
+
+
+def test_a_person_may_say_the_source_of_all(golden_file: Path) -> None:
+    golden_file.write_text('{"question": "Who?", "expected": ["a:0"], "source": "gpt-4"}')
+    [refused] = records(golden_file)
+    assert isinstance(refused, Refused)
+    assert "one of manual, synthetic, log; golden import --source says one" in refused.reason
+    [record] = read(str(golden_file), options=ReadOptions(origin=Source.SYNTHETIC))
+    assert isinstance(record, Read)
+    assert record.question.source is Source.SYNTHETIC
 
 
 def test_options_of_other_formats_are_refused(golden_file: Path) -> None:

@@ -5,6 +5,7 @@ from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.conftest import ReadLine, Refusal
 
 MINIMAL = {"question": "Who?", "expected": {"a:0": 1}}
+HINT = "; golden import --source says one for all questions"
 
 
 def test_only_question_and_expected_are_needed(read_line: ReadLine) -> None:
@@ -215,9 +216,9 @@ def test_an_external_id_of_another_type_is_refused(refusal: Refusal, value: obje
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("source", "human", "source is 'human': it must be one of manual, synthetic, log"),
-        ("source", "Manual", "source is 'Manual': it must be one of manual, synthetic, log"),
-        ("source", ["log"], "source is an array: it must be one of manual, synthetic, log"),
+        ("source", "human", "source is 'human': it must be one of manual, synthetic, log" + HINT),
+        ("source", "Manual", "source is 'Manual': it must be one of manual, synthetic, log" + HINT),
+        ("source", ["log"], "source is an array: it must be one of manual, synthetic, log" + HINT),
         ("kind", "maybe", "kind is 'maybe': it must be one of answerable, unanswerable"),
         ("kind", 1, "kind is 1: it must be one of answerable, unanswerable"),
         ("must_pass", "yes", "must_pass is 'yes': true or false is needed"),
@@ -239,7 +240,10 @@ def test_notes_may_be_blank_and_long(read_line: ReadLine) -> None:
 
 def test_a_value_that_is_shown_is_cut_and_escaped(refusal: Refusal) -> None:
     assert refusal(MINIMAL | {"source": "x\n\u2028" + "y" * 500}) == (
-        "source is 'x\\n\\u2028" + "y" * 57 + "...': it must be one of manual, synthetic, log"
+        "source is 'x\\n\\u2028"
+        + "y" * 57
+        + "...': it must be one of manual, synthetic, log"
+        + HINT
     )
     assert refusal(MINIMAL | {"must_pass": 10**1_000}) == (
         "must_pass is 1" + "0" * 59 + "...: true or false is needed"

@@ -27,11 +27,11 @@ def files(tmp_path: Path) -> RefusedFiles:
 @pytest.mark.parametrize(
     ("source", "lines", "reasons"),
     [
-        ("golden.jsonl", "golden.refused.jsonl", "golden.refused.txt"),
-        ("my.set.csv", "my.set.refused.csv", "my.set.refused.txt"),
-        ("golden.jsonl.gz", "golden.refused.jsonl", "golden.refused.txt"),
+        ("golden.jsonl", "golden.refused.jsonl", "golden.refused.jsonl.txt"),
+        ("my.set.csv", "my.set.refused.csv", "my.set.refused.csv.txt"),
+        ("golden.jsonl.gz", "golden.refused.jsonl", "golden.refused.jsonl.txt"),
         ("golden", "golden.refused", "golden.refused.txt"),
-        ("topics.txt", "topics.refused.txt", "topics.refused.reasons.txt"),
+        ("topics.txt", "topics.refused.txt", "topics.refused.txt.txt"),
     ],
 )
 def test_refused_lines_and_reasons_lie_beside_their_source(
@@ -45,8 +45,31 @@ def test_a_folders_refused_lines_are_a_file_of_their_own_form() -> None:
     assert beside(Path("some/beir/"), suffix=".jsonl").lines == Path("some/beir.refused.jsonl")
 
 
+def test_two_forms_of_one_name_have_two_files_of_reasons() -> None:
+    table, lines = beside(Path("golden.csv")), beside(Path("golden.jsonl"))
+    assert {table.lines, table.reasons}.isdisjoint({lines.lines, lines.reasons})
+
+
+def test_the_present_folder_has_its_files_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "beir")
+    expected = tmp_path / "beir.refused.jsonl"
+    assert beside(Path(), suffix=".jsonl").lines == expected
+    monkeypatch.chdir(tmp_path / "beir" / "qrels")
+    assert beside(Path(".."), suffix=".jsonl").lines == expected
+    assert beside(Path("/"), suffix=".jsonl").lines == Path("/questions.refused.jsonl")
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", ""])
+def test_a_folder_is_no_name_of_a_file(name: str) -> None:
+    with pytest.raises(InputError, match="is a folder: --refused names a file"):
+        named(Path(name))
+
+
 def test_a_person_may_name_the_file() -> None:
-    assert named(Path("bad.jsonl")) == RefusedFiles(Path("bad.jsonl"), Path("bad.txt"))
+    assert named(Path("bad.jsonl")) == RefusedFiles(Path("bad.jsonl"), Path("bad.jsonl.txt"))
 
 
 def test_lines_are_written_byte_for_byte_under_their_header(files: RefusedFiles) -> None:

@@ -51,10 +51,13 @@ def test_contradictions_are_given_back_with_what_stood_there() -> None:
 @pytest.mark.parametrize("records", [[], [Header("question\n")], [Notice("read as UTF-8")]])
 def test_a_source_without_a_record_is_refused(records: list[Record]) -> None:
     with (
-        pytest.raises(InputError, match=r"^golden\.csv: holds no question$"),
+        pytest.raises(
+            InputError, match=r"^golden\.csv: holds no question(; read as UTF-8)?$"
+        ) as no,
         staged(FILE, records, skip_bad=True),
     ):
         pass
+    assert all(each.text in str(no.value) for each in records if isinstance(each, Notice))
 
 
 def test_what_a_reader_has_to_say_is_among_the_warnings() -> None:
@@ -97,6 +100,79 @@ def test_a_question_comes_out_as_it_went_in(golden: list[Question]) -> None:
     ]
     with staged(FILE, [Read(FILE, question, "") for question in distinct]) as plan:
         assert list(plan.questions()) == distinct
+
+
+def test_a_place_and_a_reason_are_one_line_that_a_terminal_may_show() -> None:
+    hostile = Refused("t: id a\n\x1b[31mb\udce9", "no\r\nfield \x1b[2Jx\u2028y", "{}\n")
+    with staged(FILE, [GOOD, hostile], skip_bad=True) as plan:
+        [refused] = plan.refusals()
+        assert (refused.place, refused.reason) == ("t: id a [31mb", "no field [2Jx y")
+    with pytest.raises(InputError) as caught, staged(FILE, [hostile]):
+        pass
+    assert str(caught.value) == "t: id a [31mb: no field [2Jx y"
+
+
+@pytest.mark.parametrize(("raw", "marked"), [("Who?,x\n", False), ("Où?,x\n", True)])
+def test_a_table_that_a_spreadsheet_would_misread_begins_with_a_byte_order_mark(
+    raw: str, *, marked: bool
+) -> None:
+    bad = Refused(f"{FILE}:3", "no key is expected", raw)
+    with staged(FILE, [Header("question,expected\n"), GOOD, bad], skip_bad=True) as plan:
+        head = plan.head_of_refused()
+    assert head == ("\ufeff" if marked else "") + "question,expected\n"
+    with staged(FILE, [GOOD, bad], skip_bad=True) as plan:
+        assert plan.head_of_refused() == ""  # lines of JSON
+
+
+UNREADABLE = Refused(f"{FILE}:9", "the grade is 'x'", "Who?,b:0=x\n", text=" W\u200bho?")
+
+
+@pytest.mark.parametrize("conflicts", duplicates.Conflicts)
+def test_what_would_be_retired_by_the_correction_of_a_refused_line_is_refused_with_it(
+    conflicts: duplicates.Conflicts,
+) -> None:
+    other = Read(f"{FILE}:4", Question("Why?", {"a:0": 1}), "Why?,a:0\n")
+    records: list[Record] = [GOOD, UNREADABLE, other]
+    with staged(FILE, records, skip_bad=True, conflicts=conflicts) as plan:
+        assert [question.text for question in plan.questions()] == ["Why?"]
+        assert [refused.place for refused in plan.refusals()] == [GOOD.place, UNREADABLE.place]
+        assert next(plan.refusals()).reason == (
+            f"the question 'Who?' stands refused at {FILE}:9 too: correct that, and import both"
+            " together"
+        )
+        assert (plan.kept, plan.refused) == (1, 2)
+
+
+def test_a_line_of_another_tenant_or_with_an_id_of_its_own_stands_beside_a_refused_one() -> None:
+    named = Read(f"{FILE}:4", replace(WHO, external_id="q1"), "")
+    theirs = Read(f"{FILE}:5", replace(WHO, tenant="acme"), "")
+    with staged(FILE, [named, theirs, UNREADABLE], skip_bad=True) as plan:
+        assert (plan.kept, plan.refused) == (2, 1)
+
+
+def test_a_line_whose_id_stands_refused_elsewhere_is_refused_too() -> None:
+    named = Read(f"{FILE}:4", Question("Why?", {"a:0": 1}, external_id="q1"), "")
+    unreadable = replace(UNREADABLE, external_id="q1")
+    with staged(FILE, [unreadable, named], skip_bad=True) as plan:
+        assert (plan.kept, plan.refused) == (0, 2)
+
+
+def test_a_line_beside_a_contradiction_between_ids_is_refused_with_it() -> None:
+    # To correct the two with an id would retire the one without.
+    two = [replace(WHO, external_id="q1"), Question("Why?", {"a:0": 1}, external_id="q1")]
+    other = replace(WHO, expected={"b:0": 1})
+    records = [Read(f"{FILE}:{n}", each, "") for n, each in enumerate([*two, other])]
+    with staged(FILE, records, skip_bad=True, conflicts=duplicates.Conflicts.KEEP_BOTH) as plan:
+        assert (plan.kept, plan.refused) == (0, 3)
+
+
+def test_what_is_refused_alone_names_the_fault_and_not_what_follows_from_it() -> None:
+    two = [replace(WHO, external_id="q1"), Question("Why?", {"a:0": 1}, external_id="q1")]
+    with (
+        pytest.raises(InputError, match=r"external_id 'q1' stands at"),
+        staged(FILE, [Read(f"{FILE}:{n}", each, "") for n, each in enumerate([WHO, *two])]),
+    ):
+        pass
 
 
 def test_a_set_has_a_limited_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.golden.formats import ReadOptions, Refused, reader
-from pipeline.types import Kind, Question
+from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.readers.conftest import Found, found_in
 
 HEADER = "query-id\tcorpus-id\tscore\n"
@@ -145,3 +145,77 @@ def test_half_a_surrogate_is_refused_and_can_be_written(tmp_path: Path, line: st
         if isinstance(each, Refused)
     ]  # fmt: skip
     assert refused.raw.encode()
+
+
+OTHERS = "q1\ta:0\t1\nq2\tb:0\t1\n"
+
+
+@pytest.mark.parametrize("row", ["q1\tc\t1\textra", 'q1\t"c"x\t1', "q1\tc\tx"])
+def test_a_row_that_is_no_judgment_refuses_its_query(tmp_path: Path, row: str) -> None:
+    found = read(tmp_path, f"{HEADER}{OTHERS}{row}\n")
+    assert [each.question.text for each in found.read] == ["Why?"]
+    [refused] = found.refused
+    assert refused.place.endswith("test.tsv:4")
+    assert json.loads(refused.raw)["expected"]["a:0"] == 1
+
+
+def test_a_quotation_mark_that_takes_other_judgments_in_refuses_the_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"test\.tsv:2: a quotation mark is never closed.*no part"):
+        read(tmp_path, f'{HEADER}q1\t"c\t1\n{OTHERS}')
+
+
+@pytest.mark.parametrize("line", [
+    '{"query-id": "q1", "corpus-id": null, "score": 1}', '{"query-id": "q1", "score": 1}',
+    '{"query-id": "q1", "corpus-id": "\\udc00", "score": 1}',
+    '{"query-id": "q1", "corpus-id": "c"}',
+])  # fmt: skip
+def test_an_object_that_is_no_judgment_refuses_its_query(tmp_path: Path, line: str) -> None:
+    good = [json.dumps({"query-id": q, "corpus-id": "a:0", "score": 1.0}) for q in ("q1", "q2")]
+    found = read(tmp_path, "\n".join([*good, line]), name="test.jsonl")
+    assert [each.question.text for each in found.read] == ["Why?"]
+    [refused] = found.refused
+    assert refused.place.endswith("test.jsonl:3")
+    assert '"a:0": 1' in refused.raw
+    assert refused.raw.encode()
+
+
+def test_a_header_that_comes_again_judges_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path, HEADER + OTHERS + HEADER)
+    assert len(found.read) == 2
+    assert "the names of the header stand here again" in found.reasons[0]
+
+
+def test_a_refused_query_can_be_imported_once_it_is_corrected(tmp_path: Path) -> None:
+    [refused] = read(tmp_path, HEADER + "q1\tMED-10\t2\nq1\ta:3\t0.5\nq2\tb\t1\n").refused
+    again = tmp_path / "again.jsonl"
+    again.write_text(refused.raw.replace("0.5", "1"))
+    assert found_in("jsonl", again).questions == [
+        Question("Who?", {"MED-10:0": 2, "a:3": 1}, external_id="q1")
+    ]
+
+
+def test_queries_without_a_relevant_document_are_said(tmp_path: Path) -> None:
+    own = '{"_id": "q3", "text": "None?", "metadata": {"recallwatch": {"kind": "unanswerable"}}}\n'
+    found = read(tmp_path, HEADER + "q1\ta:0\t0\nq2\tb:0\t1\n", QUERIES + own)
+    assert found.notices == [
+        "1 questions have judgments, but none of a relevant document: taken as unanswerable"
+    ]
+
+
+def test_a_folder_that_nobody_may_look_into_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, HEADER + OTHERS)
+
+    def closed(self: Path) -> object:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(InputError, match=r"qrels: cannot be read: Permission denied$"):
+        found_in("beir", tmp_path)
+
+
+def test_a_person_may_say_the_source_of_all(tmp_path: Path) -> None:
+    write(tmp_path, HEADER + OTHERS)
+    found = found_in("beir", tmp_path, ReadOptions(origin=Source.SYNTHETIC))
+    assert {question.source for question in found.questions} == {Source.SYNTHETIC}

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.golden.formats import ReadOptions, Refused, reader
+from pipeline.golden.record import FIELDS
 from pipeline.types import Kind, Question, Source
 from tests.unit.pipeline.golden.readers.conftest import ReadTable, found_in
 
@@ -165,6 +166,59 @@ def test_a_quotation_mark_that_is_never_closed_is_refused_at_its_row(read_csv: R
     assert [each.question.text for each in found.read] == ["Why?"]
     [reason] = found.reasons
     assert "golden.csv:3: a quotation mark is never closed" in reason
+    assert "2 lines were taken for one row" in reason
+    assert found.refused[0].raw == '"Who?,a:0\nWhen?,b:0\n'
+
+
+@pytest.mark.parametrize(
+    "again", ["question,expected", "\ufeff Question , expected", "question,expected,"]
+)
+def test_a_header_that_comes_again_is_no_question(read_csv: ReadTable, again: str) -> None:
+    header = again.replace("\ufeff", "").rstrip(",")
+    found = read_csv(f"{header}\nWho?,a:0\n{again}\nWhen?,b:0\n")
+    assert [each.question.text for each in found.read] == ["Who?", "When?"]
+    [reason] = found.reasons
+    assert "golden.csv:3: the names of the header stand here again: delete the row" in reason
+
+
+def test_lines_that_end_as_on_old_macs_are_counted(read_csv: ReadTable) -> None:
+    found = read_csv('question,expected\rWho?,a:0\rWhy?,a:0=x\r"When\rwas it?",b:0\rHow?,\r')
+    assert [each.place.rpartition(":")[2] for each in found.read] == ["2", "4"]
+    assert [each.place.rpartition(":")[2] for each in found.refused] == ["3", "6"]
+    with pytest.raises(InputError, match=r"golden\.csv:3: byte 1 "):
+        read_csv(b"question,expected\rWho?,a:0\r\x81,a:0\r")
+
+
+@pytest.mark.parametrize("row", ["Who?,a:0=x", "Who?,a:0,b:0", '"Who?"x",a:0'])
+def test_what_is_refused_says_which_question_it_is(read_csv: ReadTable, row: str) -> None:
+    [refused] = read_csv(f"question,expected\n{row}\n").refused
+    assert str(refused.text).startswith("Who?")
+
+
+@pytest.mark.parametrize("changed", [b"question,expected\nWho?,a:0\nWhy?,a:0\n",
+                                     b"question,expected\nWh\xf6?,a:0\n"])  # fmt: skip
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, changed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_bytes(b"question,expected\nWho?,a:0\n")
+
+    def find_and_change(file: Path) -> str:
+        file.write_bytes(changed)
+        return "utf-8"
+
+    monkeypatch.setattr("pipeline.golden.readers.csv_rows._encoding", find_and_change)
+    with pytest.raises(InputError, match=r"golden\.csv: was changed while it was read"):
+        found_in("csv", path)
+
+
+def test_a_person_may_say_the_source_of_all(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text("question,expected,source\nWho?,a:0,gpt-4\n")
+    [reason] = found_in("csv", path).reasons
+    assert "source is 'gpt-4': it must be one of manual, synthetic, log" in reason
+    [question] = found_in("csv", path, ReadOptions(origin=Source.LOG)).questions
+    assert question.source is Source.LOG
 
 
 def test_text_behind_a_quotation_mark_is_refused_and_the_rest_is_read(read_csv: ReadTable) -> None:
@@ -201,9 +255,17 @@ def test_every_id_is_a_document_where_a_person_says_so(read_csv: ReadTable) -> N
     assert found.questions == [Question("Who?", {"isbn:451450523:0": 1})]
 
 
-def test_an_apostrophe_that_guards_a_formula_is_taken_off(read_csv: ReadTable) -> None:
-    [question] = read_csv("question,expected\n'=SUM(A1)?,'-a:0\n").questions
+def test_an_apostrophe_that_guards_a_formula_is_taken_off_in_our_own_export(
+    read_csv: ReadTable,
+) -> None:
+    row = "'=SUM(A1)?,'-a:0" + "," * (len(FIELDS) - 2)
+    [question] = read_csv(f"{','.join(FIELDS)}\n{row}\n").questions
     assert question == Question("=SUM(A1)?", {"-a:0": 1})
+
+
+def test_an_apostrophe_of_another_table_is_part_of_its_text(read_csv: ReadTable) -> None:
+    [question] = read_csv("question,expected\n'-x' flag?,'-a:0\n").questions
+    assert question == Question("'-x' flag?", {"'-a:0": 1})
 
 
 def test_blank_and_long_questions_are_refused(read_csv: ReadTable) -> None:

@@ -287,3 +287,109 @@ def test_an_id_that_begins_like_a_tag_swallows_no_topic(tmp_path: Path) -> None:
     )
     texts = [each.question.text for each in read if isinstance(each, Read)]
     assert texts == ["one?", "two?", "three?"]
+
+
+@pytest.mark.parametrize("line", [b"1 0 b", b"1 0 b c 1", b"1\t0\tb", b"1 0 caf\xe9 1", b"1"])
+def test_a_line_that_is_no_judgment_refuses_the_topic_of_its_first_field(
+    tmp_path: Path, line: bytes
+) -> None:
+    found = read(tmp_path, b"1 0 a:0 1\n" + line + b"\n2 0 c:0 1\n", "1\tone?\n2\ttwo?\n")
+    assert [each.question.text for each in found.read] == ["two?"]
+    [refused] = found.refused
+    assert refused.place == f"{tmp_path / 'qrels.txt'}:2"
+    stated = json.loads(refused.raw)
+    assert (stated["question"], stated["expected"]) == (
+        "one?", {"a:0": 1, line.decode(errors="replace"): None}
+    )  # fmt: skip
+
+
+def test_an_id_with_blanks_is_the_first_field_of_a_broken_line_with_tabs(tmp_path: Path) -> None:
+    found = read(tmp_path, "my q\t0\ta:0\t1\nmy q\t0\tb:0\n", "my q\tone?\n")
+    assert (found.read, len(found.refused)) == ([], 1)
+
+
+def test_a_broken_line_of_no_topic_is_refused_alone_and_for_itself(tmp_path: Path) -> None:
+    found = read(tmp_path, "301 0 a 1\nwhat is this?\n302 0 b 1\n")
+    assert len(found.read) == 2
+    [reason] = found.reasons
+    assert "qrels.txt:2: a judgment has 4 fields" in reason
+
+
+def test_what_is_refused_can_be_imported_once_its_fault_is_corrected(tmp_path: Path) -> None:
+    qrels = "301 0 a +2\n301 0 a 2\n301 0 b 1.0\n301 0 c:7 x\n"
+    [refused] = read(tmp_path, qrels, "301\tWho?\n").refused
+    again = tmp_path / "again.jsonl"
+    again.write_text(refused.raw.replace('"x"', "3"))
+    assert found_in("jsonl", again).questions == [
+        Question("Who?", {"a:0": 2, "b:0": 1, "c:7": 3}, external_id="301")
+    ]
+
+
+def test_questions_without_a_relevant_document_are_counted_and_said(tmp_path: Path) -> None:
+    found = read(tmp_path, "301 0 a:0 0\n301 0 b:0 -1\n302 0 b:0 1\n")
+    assert found.questions[0].kind is Kind.UNANSWERABLE
+    assert found.notices == [
+        "1 questions have judgments, but none of a relevant document: taken as unanswerable"
+    ]
+
+
+def test_lines_of_old_macs_are_lines(tmp_path: Path) -> None:
+    found = read(tmp_path, "301 0 a:0 1\r302 0 b:0 x\r", TOPICS.replace("\n", "\r"))
+    assert [(each.question.text, each.place) for each in found.read] == [
+        (CRIME, f"{tmp_path / 'topics.tsv'}:1")
+    ]
+    assert "qrels.txt:2: 'b:0': the grade is 'x'" in found.reasons[0]
+    blocks = read(tmp_path, "301 0 a:0 1\r302 0 b:0 1\r", SGML.replace("\n", "\r"))
+    assert [question.text for question in blocks.questions] == [CRIME, POLIO]
+
+
+def blocks(folder: Path, title: str) -> Found:
+    return read(folder, "1 0 a:0 1\n", f"<top>\n<num> 1\n<title>{title}\n<desc> No.\n</top>\n")
+
+
+@pytest.mark.parametrize(("title", "text"), [
+    ("is a<b or b>c?", "is a<b or b>c?"), ("AT&T &amp; R&D&#33; &copying", "AT&T & R&D! &copying"),
+    ("x <= 3, y <3", "x <= 3, y <3"), ("one\n  two</title>", "one two"),
+    ("one <desc> two", "one"), ("one\n<E-desc> two", "one"), ("a &lt;b&gt; c", "a <b> c"),
+])  # fmt: skip
+def test_a_title_is_read_to_the_next_tag(tmp_path: Path, title: str, text: str) -> None:
+    assert [question.text for question in blocks(tmp_path, title).questions] == [text]
+
+
+@pytest.mark.parametrize("title", ["Is <b>this</b> it?", "is a <b> c?", 'see <a href="x">it</a>'])
+def test_a_title_with_a_tag_in_it_is_refused_and_not_cut(tmp_path: Path, title: str) -> None:
+    [refused] = blocks(tmp_path, title).refused
+    assert "the title holds '<" in refused.reason
+    assert refused.place.endswith("topics.tsv:1")
+
+
+def test_bytes_of_another_encoding_are_refused_at_their_line(tmp_path: Path) -> None:
+    topics = b"<top>\n<num> 301\n<title> caf\xe9\n</top>\n<top>\n<num> 302\n<title> Who\n</top>\n"
+    found = read(tmp_path, "301 0 a 1\n302 0 a 1\n", topics)
+    assert [each.question.text for each in found.read] == ["Who"]
+    [reason] = found.reasons
+    assert "topics.tsv:3: byte 12 of the line (0xe9) is not UTF-8" in reason
+
+
+def test_blocks_may_share_a_line_and_be_wrapped(tmp_path: Path) -> None:
+    topics = (
+        '<?xml version="1.0"?>\n<topics>\n# two\n<top><num>1</num><title>One?</title></top>'
+        "<top><num>2</num><title>Two?</title></top>\n</topics>\n"
+    )
+    found = read(tmp_path, "1 0 a 1\n2 0 a 1\n", topics)
+    assert [question.text for question in found.questions] == ["One?", "Two?"]
+
+
+def test_a_line_between_blocks_is_not_dropped_in_silence(tmp_path: Path) -> None:
+    found = read(tmp_path, "301 0 a 1\n302 0 a 1\n303 0 a 1\n", f"{SGML}303\tWho?\n")
+    assert len(found.read) == 2
+    [reason] = found.reasons
+    assert "topics.tsv:13: stands between the <top> blocks" in reason
+
+
+@pytest.mark.parametrize("query", ["<2>", "<top", "<topic>", "<!x", "<doc>"])
+def test_a_first_topic_whose_id_begins_like_a_tag_swallows_no_other(
+    tmp_path: Path, query: str
+) -> None:
+    found = read(tmp_path, "301 0 a:0 1\n302 0 b:0 1\n", f"# topics\n{query}\tWho?\n{TOPICS}")
+    assert [each.question.text for each in found.read] == [CRIME, POLIO]
