@@ -57,7 +57,9 @@ class Terminal:
 
     def finish(self) -> int:
         """Return the exit code of a command that ends by itself."""
+        deadline = time.monotonic() + TIMEOUT
         while self._process.poll() is None:
+            assert time.monotonic() < deadline, f"it did not end:\n{self.seen[self._read_to :]}"
             self._read()
         self._read()
         return self._process.returncode

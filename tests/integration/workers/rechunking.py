@@ -1,10 +1,11 @@
 """What a re-index does to the small corpus of these tests."""
 
 from pipeline.embedding.local import LocalEmbedder
-from tests.integration.db.building import execute
+from tests.integration.db.building import execute, fetch
 from tests.integration.workers.conftest import TEXTS
 from tests.integration.workers.working import DIMENSIONS
 from workers.context import Context
+from workers.enqueue import StartedBatch
 
 
 def rewrite(ctx: Context, chunks: dict[str, str]) -> None:
@@ -40,3 +41,28 @@ def joined() -> dict[str, str]:
         whole = f"{key.partition(':')[0]}:0"
         chunks[whole] = f"{chunks[whole]}\n\n{text}" if whole in chunks else text
     return chunks
+
+
+def evidence_of(ctx: Context) -> dict[str, str]:
+    """Return key -> the text that it was judged on."""
+    return dict(fetch(
+        ctx.database,
+        "SELECT DISTINCT j.key, e.text FROM recallwatch.judgment j"
+        " JOIN recallwatch.evidence e ON e.hash = j.evidence_hash",
+    ))  # fmt: skip
+
+
+def set_text(ctx: Context, key: str, content: str) -> None:
+    """Give a chunk another text."""
+    document, _, number = key.partition(":")
+    execute(
+        ctx.database,
+        "UPDATE recallwatch_corpus.chunks SET content = :content"
+        " WHERE document_id = :document AND chunk_index = :number",
+        {"content": content, "document": document, "number": int(number)},
+    )
+
+
+def stale_of(started: StartedBatch) -> list[tuple[int, str, str]]:
+    """Return position, key and state of the keys that are stale."""
+    return sorted((each.position, each.key, each.state) for each in started.keys.stale)

@@ -6,14 +6,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 
+from cli.golden import review_keys
 from cli.golden.review_keys import Terminal
 from pipeline.errors import InputError
 
-LATE = 0.2
-"""Seconds after which a byte no longer comes with the one before it."""
+END_OF_FILE = "\x04"
 
 
 @pytest.fixture
@@ -26,18 +27,33 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(screen)
 
 
-def keys(screen: int, parts: Sequence[str], wait: float, n: int) -> list[str]:
-    """Return n keys that are read while the parts are typed, with a wait between."""
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what follows an escape come soon, however busy the machine is."""
+    monkeypatch.setattr(review_keys, "_ESCAPE_SECONDS", 30)
+
+
+@pytest.fixture
+def slow_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what follows an escape come too late to belong to it."""
+    monkeypatch.setattr(review_keys, "_comes_soon", lambda: False)
+
+
+def keys(screen: int, parts: Sequence[str], *, wait: float = 0) -> list[str]:
+    """Return the keys that are read while the parts are typed, with a wait between, to the end."""
 
     def type_all() -> None:
-        for part in parts:
+        for part in [*parts, END_OF_FILE]:
             os.write(screen, part.encode())
             time.sleep(wait)
 
+    read = []
     with Terminal() as terminal:
         typing = threading.Thread(target=type_all)
         typing.start()
-        read = [terminal.key() for _ in range(n)]
+        with suppress(EOFError):
+            while True:
+                read.append(terminal.key())
         typing.join()
     return read
 
@@ -46,24 +62,27 @@ def keys(screen: int, parts: Sequence[str], wait: float, n: int) -> list[str]:
     "\x1b[A", "\x1bOA", "\x1b[1;5A", "\x1b[200~", "\x1b[[A", "\x1b\x1b[A",
 ])  # fmt: skip
 @pytest.mark.parametrize("wait", [0, 0.03])
+@pytest.mark.usefixtures("patient")
 def test_a_sequence_is_one_key_though_its_bytes_come_one_by_one(
     screen: int, sequence: str, wait: float
 ) -> None:
-    assert keys(screen, [*sequence, "a"], wait, 2) == [sequence, "a"]
+    assert keys(screen, [*sequence, "a"], wait=wait) == [sequence, "a"]
 
 
 @pytest.mark.parametrize("parts", [["\x1b", "[A"], ["\x1b", "[", "A"], ["\x1b", "[1;5", "A"]])
+@pytest.mark.usefixtures("slow_line")
 def test_a_late_rest_of_a_sequence_is_no_key_of_its_own(screen: int, parts: list[str]) -> None:
-    assert keys(screen, [*parts, "a"], LATE, 3) == ["\x1b", "".join(parts), "a"]
+    assert keys(screen, [*parts, "a"]) == ["\x1b", "".join(parts), "a"]
 
 
+@pytest.mark.usefixtures("slow_line")
 def test_escape_alone_is_a_key_and_the_next_one_counts(screen: int) -> None:
-    assert keys(screen, ["\x1b", "a", "["], LATE, 3) == ["\x1b", "a", "["]
+    assert keys(screen, ["\x1b", "a", "["]) == ["\x1b", "a", "["]
 
 
 def test_ctrl_c_ends_even_a_sequence_that_does_not(screen: int) -> None:
     with pytest.raises(KeyboardInterrupt):
-        keys(screen, ["\x1b[", "\x03"], 0, 1)
+        keys(screen, ["\x1b[", "\x03"])
 
 
 @pytest.mark.parametrize("editor", ["false", "no-such-editor"])
@@ -74,4 +93,4 @@ def test_an_editor_that_fails_is_an_error_of_the_input(
     monkeypatch.setenv("EDITOR", editor)
     with Terminal() as terminal, pytest.raises(InputError, match=r"see \$VISUAL and \$EDITOR"):
         terminal.text("A question?")
-    assert keys(screen, ["a"], 0, 1) == ["a"]
+    assert keys(screen, ["a"]) == ["a"]
