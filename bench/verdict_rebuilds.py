@@ -20,9 +20,10 @@ from pipeline.embedding.local import LocalEmbedder
 from pipeline.golden.fingerprint import content_hash
 from pipeline.golden.jsonl import read_questions
 from pipeline.retrieval.session import CorpusSession
+from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.scoring import Judged, Measure, score
-from pipeline.settings import CorpusSettings, VectorStrategy
+from pipeline.settings import CorpusSettings
 from pipeline.text import is_blank
 from pipeline.types import Kind, Level, QueryBatch
 

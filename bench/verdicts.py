@@ -25,7 +25,7 @@ from bench.page import with_section
 from bench.verdict_page import DROPS, Line, Table
 from bench.verdict_rules import Needed, Rule
 from bench.verdict_trials import Bools, Noise, Trials
-from pipeline.settings import VectorStrategy
+from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.verdict import noise
 
 SIZES = (50, 100, 200, 500, 1000)

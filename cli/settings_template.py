@@ -12,8 +12,9 @@ from pathlib import PurePath
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from pipeline.retrieval.strategies import BUILT_IN
 from pipeline.schedules import WEEKLY
-from pipeline.settings import BUILT_IN, ENVIRONMENT_ONLY, Settings
+from pipeline.settings import ENVIRONMENT_ONLY, Settings
 
 HEAD = """\
 # Settings of recallwatch. A line as "# key = value" shows a default (or, for what has none, an

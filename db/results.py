@@ -1,8 +1,8 @@
 """Results: one row a question and run, written with the shard's close, aggregated in SQL."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row, text
@@ -12,7 +12,7 @@ from db import run_states, shards
 from db.models import Run
 from db.session import driver_connection
 from db.shards import Claim
-from pipeline.types import Outcome
+from pipeline.types import Outcome, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,9 @@ class ResultRow:
     first_rank: int | None
     missing: Sequence[str]
     error: str | None
+    returned: int | None = None
+    leaked: Sequence[str] = ()
+    stages: Mapping[str, Ranking] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,16 @@ class Aggregate:
 
 _COPY = """
 COPY recallwatch.result (run_id, position, outcome, retrieved, scores, measured, first_rank,
-                         missing, error) FROM STDIN (FORMAT BINARY)
+                         missing, error, returned, leaked) FROM STDIN (FORMAT BINARY)
 """
-_TYPES = ["int8", "int4", "text", "text[]", "float8[]", "float8[]", "int4", "text[]", "text"]
+_TYPES = ["int8", "int4", "text", "text[]", "float8[]", "float8[]", "int4", "text[]", "text",
+          "int4", "text[]"]  # fmt: skip
+
+_COPY_STAGES = """
+COPY recallwatch.stage_ranking (run_id, position, stage, retrieved, scores)
+FROM STDIN (FORMAT BINARY)
+"""
+_STAGE_TYPES = ["int8", "int4", "text", "text[]", "float8[]"]
 
 
 def store(
@@ -70,16 +80,32 @@ def store(
         raise ValueError(f"shard of {len(claim)} questions got {len(rows)} results")
     if not shards.close(session, claim, stats=json.dumps(stats)):
         return None
+    _write(session, claim.run_id, rows)
+    _write_stages(session, claim.run_id, rows)
+    return run_states.lock(session, claim.run_id) is not None and shards.all_done(
+        session, claim.run_id
+    )
+
+
+def _write(session: Session, run_id: int, rows: Sequence[ResultRow]) -> None:
     with driver_connection(session).cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(_TYPES)
         for row in rows:
             measured = None if row.measured is None else list(row.measured)
-            copy.write_row((claim.run_id, row.position, row.outcome, list(row.retrieved),
+            copy.write_row((run_id, row.position, row.outcome, list(row.retrieved),
                             list(row.scores), measured, row.first_rank, list(row.missing),
-                            row.error))  # fmt: skip
-    return run_states.lock(session, claim.run_id) is not None and shards.all_done(
-        session, claim.run_id
-    )
+                            row.error, row.returned, list(row.leaked)))  # fmt: skip
+
+
+def _write_stages(session: Session, run_id: int, rows: Sequence[ResultRow]) -> None:
+    if not any(row.stages for row in rows):
+        return
+    with driver_connection(session).cursor() as cursor, cursor.copy(_COPY_STAGES) as copy:
+        copy.set_types(_STAGE_TYPES)
+        for row in rows:
+            for stage, ranking in row.stages.items():
+                values = list(ranking.keys), list(ranking.scores)
+                copy.write_row((run_id, row.position, stage, *values))
 
 
 def _means(measures: Sequence[str]) -> str:

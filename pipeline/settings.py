@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pipeline.alerts.settings import AlertSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.settings import GenerationSettings
+from pipeline.retrieval.strategies import BUILT_IN, Strategy, check_parts
 from pipeline.schedules import WEEKLY, Schedule
 from pipeline.server_urls import passwords
 from pipeline.settings_types import (
@@ -24,7 +25,6 @@ from pipeline.settings_types import (
     PostgresUrl,
     RedisUrl,
     Section,
-    Share,
     StrategyName,
     Visible,
     WebhookUrl,
@@ -81,67 +81,6 @@ class CorpusSettings(Section):
     def is_managed(self) -> bool:
         """True when the table is the one that `recallwatch corpus load` writes."""
         return self.table == MANAGED_TABLE
-
-
-class VectorStrategy(Section):
-    """Nearest neighbours by cosine distance, through the index or exactly."""
-
-    kind: Literal["vector"] = Field("vector", description="nearest neighbours by cosine distance")
-    ef_search: int = Field(
-        40, ge=1, le=1000, description="hnsw.ef_search; raised to k where it is lower"
-    )
-    iterative_scan: Literal["off", "strict_order", "relaxed_order"] = Field(
-        "strict_order",
-        description="hnsw.iterative_scan within a tenant: off, strict_order or relaxed_order",
-    )
-    exact: bool = Field(default=False, description="true: scan all vectors, without the index")
-    questions_per_statement: int = Field(
-        100, ge=1, le=1000, description="questions that one SQL statement searches for"
-    )
-
-
-class FulltextStrategy(Section):
-    """PostgreSQL full text search."""
-
-    kind: Literal["fulltext"] = Field("fulltext", description="PostgreSQL full text search")
-    match: Literal["any", "all"] = Field(
-        "any", description="any: one shared term is enough; all: every term must occur"
-    )
-    rank: Literal["ts_rank", "ts_rank_cd"] = Field(
-        "ts_rank", description="ranking function: ts_rank or ts_rank_cd"
-    )
-    normalization: int = Field(0, ge=0, le=63, description="the ranking function's third argument")
-    max_document_frequency: Share = Field(
-        0.01, description="with any: leave out terms that more than this share of chunks hold ..."
-    )
-    min_frequent: int = Field(
-        1000, ge=0, description="... and more than this many chunks; 0: the share alone decides"
-    )
-    questions_per_statement: int = Field(
-        100, ge=1, le=1000, description="questions that one SQL statement searches for"
-    )
-
-
-class HybridStrategy(Section):
-    """Reciprocal rank fusion of other strategies: score = sum of weight / (rrf_k + rank)."""
-
-    kind: Literal["hybrid"] = Field("hybrid", description="other strategies, fused by rank")
-    arms: dict[str, Annotated[float, Field(gt=0)]] = Field(
-        {"vector": 1.0, "fulltext": 1.0}, description="strategy name -> weight", min_length=1
-    )
-    rrf_k: int = Field(60, ge=1, le=10_000, description="the constant of the formula")
-    depth: int = Field(50, ge=1, le=MAX_K, description="candidates asked of each arm; at least k")
-
-
-Strategy = Annotated[
-    VectorStrategy | FulltextStrategy | HybridStrategy, Field(discriminator="kind")
-]
-
-BUILT_IN: dict[str, VectorStrategy | FulltextStrategy | HybridStrategy] = {
-    "vector": VectorStrategy(),
-    "fulltext": FulltextStrategy(),
-    "hybrid": HybridStrategy(),
-}
 
 
 def _check_brackets(value: Any) -> Any:  # noqa: ANN401 - not validated yet
@@ -340,12 +279,6 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _check_arms(self) -> Self:
-        for name, strategy in self.strategies.items():
-            for arm in strategy.arms if isinstance(strategy, HybridStrategy) else ():
-                target = self.strategies.get(arm)
-                if target is None or isinstance(target, HybridStrategy):
-                    raise ValueError(
-                        f"strategies.{name}.arms: {arm!r} is not a vector or fulltext strategy"
-                    )
+    def _check_parts(self) -> Self:
+        check_parts(self.strategies)
         return self

@@ -103,10 +103,15 @@ class ShardState(StrEnum):
 
 
 class ShardKind(StrEnum):
-    """What a shard's task does: search as production does, or exactly, beside it."""
+    """What a shard's task does.
+
+    `SERVED`: search as production does. `EXACT`: search exactly, beside it. `LATENCY`: search for
+    a few questions one at a time, with a clock.
+    """
 
     SERVED = "served"
     EXACT = "exact"
+    LATENCY = "latency"
 
 
 class SlotOutcome(StrEnum):
@@ -202,10 +207,15 @@ class QueryBatch:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Chunk keys, best first, and the retriever's own scores, descending."""
+    """Chunk keys, best first, and the retriever's own scores, descending.
+
+    `stages` holds the rankings that it was made of, by name: those of a hybrid's arms, of a
+    reranker's candidates. The stages of a stage are named after it, as `candidates/vector`.
+    """
 
     keys: Sequence[str]
     scores: Sequence[float]
+    stages: Mapping[str, "Ranking"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

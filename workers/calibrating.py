@@ -17,7 +17,7 @@ from pipeline.corpus.indexing import VectorIndex, rebuild, vector_index
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError, UnmeasuredError, UsageError
-from pipeline.retrieval.build import is_approximate, needs_vectors, snapshot
+from pipeline.retrieval.tree import StrategyTree, tree_of
 from pipeline.scoring import CONVENTION
 from pipeline.settings import Settings
 from pipeline.types import Outcome
@@ -107,7 +107,7 @@ def choose(settings: Settings, request: Request, *, reindex: bool) -> Choice:
             " things on, or leave --reindex out"
         )
     known = settings.strategies
-    by_index = [name for name in wanted.strategies if is_approximate(snapshot(name, known))]
+    by_index = [name for name in wanted.strategies if tree_of(name, known).is_approximate]
     others = [name for name in wanted.strategies if name not in by_index]
     if not by_index:
         raise UsageError(
@@ -152,7 +152,7 @@ def _run(settings: Settings, name: str, k: int, level: str, corpus: CorpusFinger
         strategy=name,
         # No looking for how deep a miss lies: it is not part of any figure.
         settings=told | {"look_depth": 0},
-        needs_vectors=needs_vectors(told["strategy"]),
+        needs_vectors=StrategyTree.from_json(told["strategy"]).needs_vectors,
         k=k,
         level=level,
         convention=CONVENTION,

@@ -32,9 +32,10 @@ from pipeline.embedding.pause import Pause
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
-from pipeline.retrieval.build import from_snapshot
+from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import STATEMENT_TIMEOUT, CorpusSession
+from pipeline.retrieval.tree import StrategyTree
 from pipeline.settings import CorpusSettings, Settings
 from pipeline.settings_loading import load_settings
 
@@ -158,8 +159,9 @@ class Context:
                 fingerprint=json.dumps(contents, sort_keys=True),
                 statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
             )
-            self._retrievers[key] = from_snapshot(
-                run_settings["strategy"], session, self._frequent, exact=exact
+            resources = Resources(session, self._frequent, exact=exact)
+            self._retrievers[key] = build(
+                StrategyTree.from_json(run_settings["strategy"]), resources
             )
             if len(self._retrievers) > KEPT_RETRIEVERS:
                 self._retrievers.popitem(last=False)

@@ -21,7 +21,7 @@ from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.embedding.build import identity
 from pipeline.errors import UsageError
-from pipeline.retrieval.build import needs_vectors, snapshot
+from pipeline.retrieval.tree import tree_of
 from pipeline.scoring import CONVENTION, measures_for
 from pipeline.settings import Settings
 from pipeline.settings_types import MAX_K
@@ -265,7 +265,7 @@ def _member(choices: type[Choice], name: str, value: str) -> Choice:
 
 
 def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerprint) -> runs.RunPlan:
-    vectors = needs_vectors(snapshot(name, settings.strategies))
+    vectors = tree_of(name, settings.strategies).needs_vectors
     measures = measures_for(wanted.k, settings.eval.cutoffs)
     return runs.RunPlan(
         strategy=name,
@@ -287,7 +287,7 @@ def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerpri
 def run_settings(settings: Settings, strategy: str) -> dict[str, Any]:
     """Return what a run keeps of the settings; raises UsageError for an unknown strategy."""
     return {
-        "strategy": snapshot(strategy, settings.strategies),
+        "strategy": tree_of(strategy, settings.strategies).to_json(),
         "corpus": settings.corpus.model_dump(mode="json"),
         "embedding": settings.embedding.model_dump(mode="json"),
         "look_depth": settings.eval.look_depth,

@@ -7,10 +7,10 @@ from db.models import Run
 from db.session import Session
 from pipeline.corpus.statistics import tenant_sizes
 from pipeline.corpus.table import CorpusTable
-from pipeline.retrieval.build import arms_of, is_approximate
 from pipeline.retrieval.exact_cost import ExactCost, Sample, sample
 from pipeline.retrieval.limits import needed_limit
-from pipeline.settings import VectorStrategy
+from pipeline.retrieval.strategies import VectorStrategy
+from pipeline.retrieval.tree import StrategyTree
 from pipeline.types import Level
 from workers.context import Context
 
@@ -34,7 +34,7 @@ def plan_exact(
 def has_index(run: Run) -> bool:
     """Say whether an approximate index serves the run."""
     there = run.corpus_fingerprint.get("index") is not None
-    return there and is_approximate(run.settings["strategy"])
+    return there and StrategyTree.from_json(run.settings["strategy"]).is_approximate
 
 
 def _plan(ctx: Context, session: Session, table: CorpusTable, version_id: int, run: Run) -> None:
@@ -69,8 +69,8 @@ def _sample(
 
 def _cost(run: Run) -> ExactCost:
     strategy, corpus = run.settings["strategy"], run.corpus_fingerprint
-    arms = arms_of(strategy)
-    vector_arms = sum(isinstance(arm, VectorStrategy) for arm in arms)
+    arms = list(StrategyTree.from_json(strategy).searches())
+    vector_arms = sum(isinstance(arm.strategy, VectorStrategy) for arm in arms)
     limit = needed_limit(run.k, Level(run.level))
     return ExactCost(
         chunks=corpus["embedded"],

@@ -198,6 +198,8 @@ def _rows(
                 first_rank=looked.get(i, scores.first_ranks[i]),
                 missing=scores.missing[i],
                 error=_reason(result) if outcome is Outcome.FAILED else None,
+                returned=len(result.keys) if isinstance(result, Ranking) else None,
+                stages=result.stages if isinstance(result, Ranking) else {},
             )
         )
     return rows

@@ -9,7 +9,7 @@ from pipeline.corpus.loading import FROM_FILE
 from pipeline.corpus.statistics import CorpusFingerprint, embedding_models
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError
-from pipeline.retrieval.build import needs_vectors, snapshot
+from pipeline.retrieval.tree import tree_of
 from pipeline.types import Level, document_of, make_key
 from workers.context import Context
 
@@ -24,7 +24,7 @@ def check_corpus(
     if corpus.chunks == 0:
         raise CorpusError(f"corpus table {table} is empty; run: recallwatch corpus load FILE")
     known = ctx.settings.strategies
-    if any(needs_vectors(snapshot(name, known)) for name in strategies):
+    if any(tree_of(name, known).needs_vectors for name in strategies):
         _check_vectors(ctx, table, corpus)
 
 

@@ -20,7 +20,7 @@ from pipeline.errors import RecallwatchError, TransientError
 from pipeline.generation.ambiguity import LOOKED_AT, Found, Terms, find_answer
 from pipeline.generation.filters import Finding, Wording
 from pipeline.generation.plan import GenerationPlan
-from pipeline.retrieval.build import needs_vectors
+from pipeline.retrieval.tree import StrategyTree
 from pipeline.safe_text import clean
 from pipeline.types import Failure, FloatMatrix, Kind, QueryBatch, Ranking
 from workers.context import Context
@@ -123,7 +123,7 @@ class _Asker:
         )
         try:
             run = self._search[strategy]
-            if vectors is None and needs_vectors(run["strategy"]):
+            if vectors is None and StrategyTree.from_json(run["strategy"]).needs_vectors:
                 return [Failure("the questions could not be embedded")] * len(questions)
             retriever = self._ctx.retriever(run, dict(self._generation.corpus_fingerprint))
             return retriever.retrieve(batch, self.depth)

@@ -17,11 +17,12 @@ from db.models.golden import (
     Question,
 )
 from db.models.operations import Alert, Baseline, Calibration, ScheduleSlot, SeenSchedule
-from db.models.runs import Batch, ExactResult, Result, Run, Shard
+from db.models.runs import Batch, ExactResult, Result, Run, Shard, StageRanking
+from db.models.side import SideVector
 
 __all__ = (
     "SCHEMA", "Alert", "Base", "Baseline", "Batch", "Calibration", "Candidate", "Edit", "EditItem",
     "Evidence", "ExactResult", "Generation", "GenerationRequest", "GoldenItem", "GoldenVersion",
     "Json", "Judgment", "ProposedKey", "Question", "Result", "Run", "ScheduleSlot",
-    "SeenSchedule", "Shard",
+    "SeenSchedule", "Shard", "SideVector", "StageRanking",
 )  # fmt: skip

@@ -180,7 +180,12 @@ class Shard(Base):
 
 
 class Result(Base):
-    """What became of one question in one run; `measured` follows the run's `measures`."""
+    """What became of one question in one run; `measured` follows the run's `measures`.
+
+    `returned`: rows that the retriever gave, before they were cut to k and, at document level,
+    collapsed; NULL where it gave none because it failed. `leaked`: those of `retrieved` that are
+    another tenant's.
+    """
 
     __tablename__ = "result"
     __table_args__ = (
@@ -189,6 +194,7 @@ class Result(Base):
             "(outcome = 'scored') = (measured IS NOT NULL)", name="measured_when_scored"
         ),
         CheckConstraint("(outcome = 'failed') = (error IS NOT NULL)", name="error_when_failed"),
+        CheckConstraint("returned >= 0", name="returned_not_negative"),
     )
 
     run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
@@ -200,6 +206,23 @@ class Result(Base):
     first_rank: Mapped[int | None] = mapped_column(Integer)
     missing: Mapped[list[str]] = mapped_column(ARRAY(Text))
     error: Mapped[str | None]
+    returned: Mapped[int | None] = mapped_column(Integer)
+    leaked: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
+
+
+class StageRanking(Base):
+    """What one stage of a strategy gave for a question: an arm, or the candidates of a reranker.
+
+    `stage` is its name; that of a stage within one comes after it, as `candidates/vector`.
+    """
+
+    __tablename__ = "stage_ranking"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    retrieved: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    scores: Mapped[list[float]] = mapped_column(ARRAY(Double))
 
 
 class ExactResult(Base):

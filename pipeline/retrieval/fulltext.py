@@ -9,8 +9,8 @@ from pipeline.corpus.errors import corpus_errors
 from pipeline.retrieval.isolation import ask_in_groups
 from pipeline.retrieval.lexemes import FrequentLexemes, tsquery, without_frequent
 from pipeline.retrieval.session import CorpusSession, rankings
+from pipeline.retrieval.strategies import FulltextStrategy
 from pipeline.retrieval.text_configs import TextConfigs
-from pipeline.settings import FulltextStrategy
 from pipeline.types import Failure, QueryBatch, Ranking
 
 _LEXEMES = sql.SQL("""

@@ -11,8 +11,8 @@ from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError
 from pipeline.retrieval.isolation import ask_in_groups
 from pipeline.retrieval.session import CorpusSession, rankings
+from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector_arrays import VectorArray, register_vector_array
-from pipeline.settings import VectorStrategy
 from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking
 
 MAX_EF_SEARCH = 1000

@@ -148,8 +148,11 @@ class Conditions:
         )
 
     def _searches(self) -> list[Mapping[str, Any]]:
-        strategy = self.settings["strategy"]
-        return list(strategy["arms"].values()) if "arms" in strategy else [strategy]
+        """Return the settings of the strategies that ask no other: it, or what is below it."""
+        found = [self.settings["strategy"]]
+        while any("parts" in each for each in found):
+            found = [low for each in found for low in each.get("parts", {"": each}).values()]
+        return found
 
 
 def applies(

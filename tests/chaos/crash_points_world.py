@@ -18,8 +18,9 @@ from pydantic import SecretStr
 from cli.embedded.stack import Servers
 from pipeline.alerts.settings import FELL, AlertSettings, SlackSettings, WebhookSettings
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.retrieval.strategies import FulltextStrategy
 from pipeline.schedules import Schedule
-from pipeline.settings import EvalSettings, FulltextStrategy, QueueSettings, Settings
+from pipeline.settings import EvalSettings, QueueSettings, Settings
 from pipeline.verdict.settings import GateSettings
 from tests.chaos.crash_points_child import Ended, Job, Point, Report, Sent, Taken
 from tests.conftest import REPOSITORY, at_database

@@ -15,13 +15,8 @@ from db.session import Database
 from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.errors import CorpusError, PermanentError, TransientError, UnmeasuredError, UsageError
-from pipeline.settings import (
-    CorpusSettings,
-    EvalSettings,
-    FulltextStrategy,
-    HybridStrategy,
-    VectorStrategy,
-)
+from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, VectorStrategy
+from pipeline.settings import CorpusSettings, EvalSettings
 from pipeline.types import Outcome, Question
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of

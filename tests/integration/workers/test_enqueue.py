@@ -13,7 +13,8 @@ from db import runs
 from db.session import Database
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import CorpusError, InputError, RecallwatchError, TransientError, UsageError
-from pipeline.settings import CorpusSettings, Settings, VectorStrategy
+from pipeline.retrieval.strategies import VectorStrategy
+from pipeline.settings import CorpusSettings, Settings
 from tests.conftest import REPOSITORY
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener

@@ -20,7 +20,7 @@ from pipeline.corpus.reading import Chunk
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.errors import PermanentError, TransientError
 from pipeline.retrieval.exact_cost import Sample
-from pipeline.settings import HybridStrategy, Strategy, VectorStrategy
+from pipeline.retrieval.strategies import HybridStrategy, Strategy, VectorStrategy
 from pipeline.types import Question
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of

@@ -10,7 +10,8 @@ from psycopg import sql
 from db import golden
 from pipeline.corpus.statistics import fingerprint, show
 from pipeline.errors import CorpusError
-from pipeline.settings import BUILT_IN, CorpusSettings, FulltextStrategy
+from pipeline.retrieval.strategies import BUILT_IN, FulltextStrategy
+from pipeline.settings import CorpusSettings
 from pipeline.types import Kind, Question
 from tests.integration.db.building import import_set
 from tests.integration.workers.conftest import Opener

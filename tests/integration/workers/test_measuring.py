@@ -3,7 +3,8 @@
 import pytest
 
 from db.session import Database
-from pipeline.settings import CorpusSettings, VectorStrategy
+from pipeline.retrieval.strategies import VectorStrategy
+from pipeline.settings import CorpusSettings
 from pipeline.types import Question
 from tests.integration.db.building import execute, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener

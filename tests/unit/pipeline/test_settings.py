@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.settings import CorpusSettings, EvalSettings, HybridStrategy, Settings
+from pipeline.retrieval.strategies import HybridStrategy
+from pipeline.settings import CorpusSettings, EvalSettings, Settings
 
 
 def made(**values: object) -> Settings:

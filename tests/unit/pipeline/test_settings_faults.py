@@ -152,7 +152,11 @@ def faults(text: str = "") -> str:
         ),
         (
             "[strategies.hybrid]\narms = { nope = 1 }",
-            "strategies.hybrid.arms: 'nope' is not a vector or fulltext strategy",
+            "strategies.hybrid: no strategy 'nope'; there are vector, fulltext, hybrid",
+        ),
+        (
+            "[strategies.hybrid]\narms = { hybrid = 1 }",
+            "strategies.hybrid: it asks itself in the end: hybrid -> hybrid",
         ),
         (
             '[eval]\nstrategies = ["nope"]',

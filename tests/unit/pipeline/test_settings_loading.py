@@ -6,7 +6,8 @@ import pytest
 
 from pipeline import settings_sources
 from pipeline.errors import SettingsError
-from pipeline.settings import Settings, VectorStrategy
+from pipeline.retrieval.strategies import VectorStrategy
+from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
 
 FILE = "recallwatch.toml"

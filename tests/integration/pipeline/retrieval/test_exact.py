@@ -13,17 +13,13 @@ from psycopg import sql
 from pipeline.corpus.table import describe
 from pipeline.errors import CorpusError, PermanentError, TransientError
 from pipeline.retrieval import exact
-from pipeline.retrieval.build import from_snapshot, snapshot
+from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.exact import ExactVectorRetriever
 from pipeline.retrieval.session import CorpusSession
+from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
+from pipeline.retrieval.tree import tree_of
 from pipeline.retrieval.vector import VectorRetriever
-from pipeline.settings import (
-    CorpusSettings,
-    FulltextStrategy,
-    HybridStrategy,
-    Strategy,
-    VectorStrategy,
-)
+from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, QueryBatch, Ranking
 from tests.integration.pipeline.retrieval.corpora import (
     NAMES,
@@ -156,7 +152,7 @@ def test_a_hybrid_is_fused_from_its_arms_as_served_with_exact_vectors(conn: Conn
     by_server = STRATEGIES | {"near": BY_SERVER}
 
     served, found, expected = (
-        from_snapshot(snapshot("mixed", strategies), session, exact=exact).retrieve(batch, 10)
+        build(tree_of("mixed", strategies), Resources(session, exact=exact)).retrieve(batch, 10)
         for strategies, exact in ((STRATEGIES, False), (STRATEGIES, True), (by_server, False))
     )
 
@@ -168,7 +164,7 @@ def test_a_hybrids_full_text_arm_is_searched_as_ever(conn: Connection) -> None:
     session = CorpusSession(conn, fill(conn, [Passage("a", body="word", vector=[1, 0])]))
     batch = questions(vectors=np.ones((2, 2), np.float32), texts=["word", "a\0b"])
 
-    answer, failed = from_snapshot(snapshot("mixed", STRATEGIES), session, exact=True).retrieve(
+    answer, failed = build(tree_of("mixed", STRATEGIES), Resources(session, exact=True)).retrieve(
         batch, 5
     )
 

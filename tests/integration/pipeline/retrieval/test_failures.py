@@ -10,14 +10,10 @@ from psycopg.conninfo import make_conninfo
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError, RecallwatchError, TransientError
 from pipeline.retrieval import session as session_module
-from pipeline.retrieval.build import build_retriever
+from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.session import CorpusSession
-from pipeline.settings import (
-    BUILT_IN,
-    FulltextStrategy,
-    Strategy,
-    VectorStrategy,
-)
+from pipeline.retrieval.strategies import BUILT_IN, FulltextStrategy, Strategy, VectorStrategy
+from pipeline.retrieval.tree import StrategyTree, tree_of
 from pipeline.types import Failure, QueryBatch
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
@@ -45,7 +41,7 @@ def table(conn: Connection) -> CorpusTable:
 
 def ask(conn: Connection, table: CorpusTable, name: str) -> list[Any]:
     session = CorpusSession(conn, table, text_config="english")
-    return build_retriever(BUILT_IN[name], session, BUILT_IN).retrieve(batch(), 5)
+    return build(tree_of(name, BUILT_IN), Resources(session)).retrieve(batch(), 5)
 
 
 @EACH
@@ -54,7 +50,7 @@ def test_a_lost_connection_is_transient_and_names_the_database_without_the_passw
 ) -> None:
     secret = make_conninfo(database, password="swordfish")
     with psycopg.connect(secret, autocommit=True) as own:
-        retriever = build_retriever(BUILT_IN[name], CorpusSession(own, table), BUILT_IN)
+        retriever = build(tree_of(name, BUILT_IN), Resources(CorpusSession(own, table)))
         assert len(ranked(retriever.retrieve(batch(), 5))) == 3
         with psycopg.connect(database, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s)", [own.info.backend_pid])
@@ -134,7 +130,9 @@ def test_a_search_that_takes_too_long_is_its_own_questions_failure(
     session = CorpusSession(conn, view, text_config="english", statement_timeout=0.2)
     asked = batch()
     tenants = QueryBatch(asked.texts, ["x", "slow", "x"], asked.languages, asked.vectors)
-    first, slow, last = build_retriever(strategy, session, {}).retrieve(tenants, 5)
+    first, slow, last = build(StrategyTree("slow", strategy), Resources(session)).retrieve(
+        tenants, 5
+    )
     assert slow == Failure("the search ran into its time limit")
     assert [len(answer.keys) for answer in ranked([first, last])] == [5, 5]
 
@@ -145,7 +143,7 @@ def test_a_database_that_is_slow_for_all_ends_the_batch_as_transient(
     monkeypatch.setattr(session_module, "_LEAST_TIMEOUT", 0.02)
     view = restricted(conn, table, "pg_sleep(30) IS NOT NULL")
     session = CorpusSession(conn, view, statement_timeout=0.02)
-    retriever = build_retriever(VectorStrategy(), session, {})
+    retriever = build(StrategyTree("vector", VectorStrategy()), Resources(session))
     with pytest.raises(TransientError, match="look for a missing index"):
         retriever.retrieve(batch(64), 5)
 
@@ -157,7 +155,9 @@ def test_counting_words_that_takes_too_long_is_transient(
     view = restricted(conn, table, "pg_sleep(30) IS NOT NULL")
     session = CorpusSession(conn, view, text_config="english", statement_timeout=0.02)
     with pytest.raises(TransientError, match="statement timeout"):
-        build_retriever(FulltextStrategy(min_frequent=0), session, {}).retrieve(batch(), 5)
+        build(
+            StrategyTree("fulltext", FulltextStrategy(min_frequent=0)), Resources(session)
+        ).retrieve(batch(), 5)
 
 
 @EACH

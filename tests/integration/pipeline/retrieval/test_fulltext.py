@@ -13,7 +13,8 @@ from pipeline.corpus.table import CorpusTable, describe
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.lexemes import KEPT_AT_LEAST
 from pipeline.retrieval.session import CorpusSession
-from pipeline.settings import CorpusSettings, FulltextStrategy
+from pipeline.retrieval.strategies import FulltextStrategy
+from pipeline.settings import CorpusSettings
 from pipeline.types import Failure
 from tests.integration.pipeline.retrieval.corpora import (
     NAMES,

@@ -16,7 +16,8 @@ from pipeline.errors import CorpusError
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import CorpusSession
-from pipeline.settings import CorpusSettings, FulltextStrategy
+from pipeline.retrieval.strategies import FulltextStrategy
+from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.retrieval.corpora import NAMES, Passage, fill, questions, ranked
 
 Connection = psycopg.Connection[Any]

@@ -6,9 +6,10 @@ import numpy as np
 import psycopg
 import pytest
 
-from pipeline.retrieval.build import build_retriever, from_snapshot, snapshot
+from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.session import CorpusSession
-from pipeline.settings import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
+from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
+from pipeline.retrieval.tree import tree_of
 from pipeline.types import Failure, QueryBatch
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
@@ -48,10 +49,10 @@ def asked(count: int, seed: int = 4) -> QueryBatch:
 def test_scores_are_the_weighted_reciprocal_ranks_in_the_arms(session: CorpusSession) -> None:
     batch = asked(30)
     near, words = (
-        ranked(build_retriever(STRATEGIES[name], session, STRATEGIES).retrieve(batch, 25))
+        ranked(build(tree_of(name, STRATEGIES), Resources(session)).retrieve(batch, 25))
         for name in ("near", "words")
     )
-    mixed = ranked(from_snapshot(snapshot("mixed", STRATEGIES), session).retrieve(batch, 10))
+    mixed = ranked(build(tree_of("mixed", STRATEGIES), Resources(session)).retrieve(batch, 10))
     for by_vector, by_words, answer in zip(near, words, mixed, strict=True):
         sums: dict[str, float] = {}
         for weight, ranking in ((2.0, by_vector), (0.5, by_words)):
@@ -64,7 +65,7 @@ def test_scores_are_the_weighted_reciprocal_ranks_in_the_arms(session: CorpusSes
 def test_a_text_that_one_arm_cannot_take_fails_the_question(session: CorpusSession) -> None:
     batch = asked(3)
     spoilt = QueryBatch(["word1", "a\0b", "word2"], batch.tenants, batch.languages, batch.vectors)
-    retriever = from_snapshot(snapshot("mixed", STRATEGIES), session)
+    retriever = build(tree_of("mixed", STRATEGIES), Resources(session))
     first, failed, last = retriever.retrieve(spoilt, 5)
     assert isinstance(failed, Failure)
     assert failed.reason.startswith("words: the question cannot be searched for")

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from pipeline.retrieval.session import CorpusSession
+from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.retrieval.vector_arrays import VectorArray
-from pipeline.settings import VectorStrategy
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
     clustered,

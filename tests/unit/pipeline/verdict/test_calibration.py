@@ -146,8 +146,9 @@ def test_the_noise_rule_gets_rate_net_and_differences() -> None:
 VECTOR = {"name": "vector", "kind": "vector", "ef_search": 40, "exact": False}
 EXACT = VECTOR | {"exact": True}
 FULLTEXT = {"name": "fulltext", "kind": "fulltext", "rank": "ts_rank"}
-ARMS = {"vector": VECTOR | {"weight": 1.0}, "fulltext": FULLTEXT | {"weight": 1.0}}
-HYBRID = {"name": "hybrid", "kind": "hybrid", "arms": ARMS}
+ARMS = {"vector": 1.0, "fulltext": 1.0}
+PARTS = {"vector": VECTOR, "fulltext": FULLTEXT}
+HYBRID = {"name": "hybrid", "kind": "hybrid", "arms": ARMS, "parts": PARTS}
 CREATED = "CREATE INDEX {} ON public.docs USING hnsw (embedding vector_cosine_ops)"
 INDEX = {"name": "i", "method": "hnsw", "file": "1", "definition": CREATED.format("i")}
 EMBEDDING = {"provider": "local", "model": "", "dimensions": 64, "base_url": None, "timeout": 30.0}

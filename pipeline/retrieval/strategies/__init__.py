@@ -1,0 +1,50 @@
+"""The settings of each kind of strategy: a table [strategies.NAME] of recallwatch.toml.
+
+A kind that asks other strategies names them in its property `parts`; all else has none.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from pipeline.retrieval.strategies.fulltext import FulltextStrategy
+from pipeline.retrieval.strategies.hybrid import HybridStrategy
+from pipeline.retrieval.strategies.vector import VectorStrategy
+
+__all__ = (
+    "BUILT_IN", "FulltextStrategy", "HybridStrategy", "Strategy", "VectorStrategy", "check_parts",
+    "parts_of",
+)  # fmt: skip
+
+Strategy = Annotated[
+    VectorStrategy | FulltextStrategy | HybridStrategy, Field(discriminator="kind")
+]
+
+BUILT_IN: dict[str, Strategy] = {
+    "vector": VectorStrategy(),
+    "fulltext": FulltextStrategy(),
+    "hybrid": HybridStrategy(),
+}
+
+
+def parts_of(strategy: Strategy) -> Iterable[str]:
+    """Return the names of the strategies that one asks: the arms of a hybrid; else none."""
+    return strategy.parts if isinstance(strategy, HybridStrategy) else ()
+
+
+def check_parts(strategies: Mapping[str, Strategy]) -> None:
+    """Raise ValueError where a strategy asks one that there is not, or in the end itself."""
+    for name in strategies:
+        _check(name, strategies, ())
+
+
+def _check(name: str, strategies: Mapping[str, Strategy], above: tuple[str, ...]) -> None:
+    if name in above:
+        circle = " -> ".join((*above, name))
+        raise ValueError(f"strategies.{above[0]}: it asks itself in the end: {circle}")
+    for part in parts_of(strategies[name]):
+        if part not in strategies:
+            there_are = ", ".join(strategies)
+            raise ValueError(f"strategies.{name}: no strategy {part!r}; there are {there_are}")
+        _check(part, strategies, (*above, name))

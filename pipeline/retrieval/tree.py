@@ -1,0 +1,86 @@
+"""From a named strategy to the self-contained settings that a run stores, and back."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.errors import PermanentError, UsageError
+from pipeline.retrieval.strategies import Strategy, VectorStrategy, parts_of
+
+_STRATEGY: TypeAdapter[Strategy] = TypeAdapter(Strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTree:
+    """A strategy with its name and, by theirs, the trees of those that it asks."""
+
+    name: str
+    strategy: Strategy
+    parts: Mapping[str, "StrategyTree"] = field(default_factory=dict)
+
+    def searches(self) -> Iterator["StrategyTree"]:
+        """Yield the leaves, which ask no other: itself, or what is below it, from left to right."""
+        if not self.parts:
+            yield self
+        for part in self.parts.values():
+            yield from part.searches()
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether any of its searches asks for the questions' vectors."""
+        return any(isinstance(each.strategy, VectorStrategy) for each in self.searches())
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether any of its searches lets an approximate index answer, where there is one.
+
+        It then serves what the index finds, which another build of the index need not find.
+        """
+        return any(
+            isinstance(each.strategy, VectorStrategy) and not each.strategy.exact
+            for each in self.searches()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a run stores it; those that it asks are written out in `parts`.
+
+        {"name": "hybrid", "kind": "hybrid", "arms": {"vector": 1.0}, "rrf_k": 60, ...,
+        "parts": {"vector": {"name": "vector", "kind": "vector", ...}}}
+        """
+        stored: dict[str, Any] = {"name": self.name} | self.strategy.model_dump(mode="json")
+        if self.parts:
+            stored["parts"] = {name: part.to_json() for name, part in self.parts.items()}
+        return stored
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "StrategyTree":
+        """Read what `to_json` wrote.
+
+        Raises PermanentError where this version of recallwatch does not know its settings.
+        """
+        settings = {key: value for key, value in stored.items() if key not in {"name", "parts"}}
+        try:
+            strategy = _STRATEGY.validate_python(settings)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(str(part) for part in problem["loc"])
+            raise PermanentError(
+                f"the stored settings of strategy {stored.get('name')!r} do not fit this version of"
+                f" recallwatch: {place}: {problem['msg']}"
+            ) from error
+        # JSON in the database keeps no order of keys; the strategy's own list of names does.
+        below = stored.get("parts", {})
+        parts = {name: cls.from_json(below[name]) for name in parts_of(strategy)}
+        return cls(stored["name"], strategy, parts)
+
+
+def tree_of(name: str, strategies: Mapping[str, Strategy]) -> StrategyTree:
+    """Return the tree of a named strategy; raises UsageError for a name that there is not."""
+    if name not in strategies:
+        raise UsageError(f"no strategy {name!r}; there are: {', '.join(sorted(strategies))}")
+    strategy = strategies[name]
+    return StrategyTree(
+        name, strategy, {part: tree_of(part, strategies) for part in parts_of(strategy)}
+    )
