@@ -12,8 +12,11 @@ import pytest
 
 from tests.loopback.hook_server import HookServer
 
-PATIENCE = 0.4
-"""Seconds that the channels under test wait for an answer."""
+PATIENCE = 8.0
+"""Seconds that the channels under test wait for an answer, which a busy machine keeps."""
+
+IMPATIENCE = 0.4
+"""The same where no answer comes."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pipeline.alerts.base import NotSent, Sent, Unknown
 from pipeline.alerts.email import EmailChannel, Mailbox
 from pipeline.alerts.email_message import email_message
 from pipeline.alerts.settings import Security
-from tests.integration.pipeline.alerts.conftest import PATIENCE, Certificate
+from tests.integration.pipeline.alerts.conftest import IMPATIENCE, PATIENCE, Certificate
 from tests.loopback.smtp_server import DROP, HANG, SMTPServer
 from tests.unit.pipeline.alerts.examples import regressed
 
@@ -18,12 +18,14 @@ RECIPIENTS = ("search@example.org", "oncall@example.org")
 PASSWORD = "canary-password"
 
 
-def plain(port: int) -> EmailChannel:
-    return channel(Mailbox("127.0.0.1", port, "none"))
+def plain(port: int, behaviour: str = "") -> EmailChannel:
+    """Return a channel to a server that behaves so; one that hangs is not waited for long."""
+    timeout = IMPATIENCE if behaviour == HANG else PATIENCE
+    return channel(Mailbox("127.0.0.1", port, "none"), timeout)
 
 
-def channel(mailbox: Mailbox) -> EmailChannel:
-    return EmailChannel("mail", mailbox, SENDER, RECIPIENTS, timeout=PATIENCE)
+def channel(mailbox: Mailbox, timeout: float = PATIENCE) -> EmailChannel:
+    return EmailChannel("mail", mailbox, SENDER, RECIPIENTS, timeout=timeout)
 
 
 def test_one_mail_goes_to_all_recipients() -> None:
@@ -64,7 +66,7 @@ def test_a_refusal_is_a_certain_no_at_any_stage(stage: str, said: str, *, perman
 @pytest.mark.parametrize("breaking", [DROP, HANG])
 def test_a_break_before_the_mail_is_a_certain_no(stage: str, breaking: str) -> None:
     with SMTPServer({stage: [breaking]}) as server:
-        outcome = plain(server.port).deliver(regressed())
+        outcome = plain(server.port, breaking).deliver(regressed())
 
     assert isinstance(outcome, NotSent)
     assert not outcome.permanent
@@ -75,7 +77,7 @@ def test_a_break_before_the_mail_is_a_certain_no(stage: str, breaking: str) -> N
 def test_no_clear_answer_to_the_whole_mail_leaves_it_open(breaking: str) -> None:
     started = time.monotonic()
     with SMTPServer({"END": [breaking]}) as server:
-        outcome = plain(server.port).deliver(regressed())
+        outcome = plain(server.port, breaking).deliver(regressed())
 
     assert isinstance(outcome, Unknown)
     assert len(server.mails) == 1  # it had arrived all the same
@@ -85,7 +87,7 @@ def test_no_clear_answer_to_the_whole_mail_leaves_it_open(breaking: str) -> None
 @pytest.mark.parametrize("goodbye", ["221 bye", "421 too busy", "500 what?", DROP, HANG])
 def test_a_mail_that_was_taken_is_sent_whatever_follows(goodbye: str) -> None:
     with SMTPServer({"QUIT": [goodbye]}) as server:
-        assert plain(server.port).deliver(regressed()) == Sent()
+        assert plain(server.port, goodbye).deliver(regressed()) == Sent()
 
 
 def test_a_recipient_who_is_refused_does_not_keep_the_mail_from_the_others() -> None:

@@ -13,7 +13,7 @@ from pipeline.alerts.slack_message import slack_message
 from pipeline.alerts.webhook import SIGNATURE, WebhookChannel, verify
 from pipeline.log import configure
 from pipeline.settings import LogSettings
-from tests.integration.pipeline.alerts.conftest import PATIENCE, Certificate
+from tests.integration.pipeline.alerts.conftest import IMPATIENCE, PATIENCE, Certificate
 from tests.loopback.hook_server import (
     HookServer,
     Reply,
@@ -29,13 +29,13 @@ from tests.unit.pipeline.alerts.examples import regressed
 TOKEN = "canary-token"
 
 
-def slack(url: str) -> SlackChannel:
-    return SlackChannel("team", SecretStr(url), timeout=PATIENCE)
+def slack(url: str, timeout: float = PATIENCE) -> SlackChannel:
+    return SlackChannel("team", SecretStr(url), timeout=timeout)
 
 
-def webhook(url: str, secret: str | None = None) -> WebhookChannel:
+def webhook(url: str, secret: str | None = None, timeout: float = PATIENCE) -> WebhookChannel:
     key = None if secret is None else SecretStr(secret)
-    return WebhookChannel("pager", SecretStr(url), key, timeout=PATIENCE)
+    return WebhookChannel("pager", SecretStr(url), key, timeout=timeout)
 
 
 def test_slack_gets_the_message_as_json(hook: HookServer) -> None:
@@ -167,7 +167,7 @@ def test_no_answer_in_time_leaves_it_open(hook: HookServer) -> None:
     hook.script = [hang()]
     started = time.monotonic()
 
-    outcome = slack(hook.url()).deliver(regressed())
+    outcome = slack(hook.url(), IMPATIENCE).deliver(regressed())
 
     assert outcome == Unknown("127.0.0.1 did not answer within 0.4 s")
     assert time.monotonic() - started < 5
@@ -189,7 +189,7 @@ def test_nothing_is_tried_twice(hook: HookServer) -> None:
     for reply in (answer(429), answer(500), reset(), hang(), answer(404)):
         hook.script, hook.posted = [reply], []
 
-        webhook(hook.url()).deliver(regressed())
+        webhook(hook.url(), timeout=IMPATIENCE).deliver(regressed())
 
         assert len(hook.posted) == 1
 
@@ -251,7 +251,7 @@ def test_a_refusal_that_drips_is_not_waited_for(hook: HookServer) -> None:
     hook.script = [endless(404, every=0.05)]
     started = time.monotonic()
 
-    outcome = slack(hook.url()).deliver(regressed())
+    outcome = slack(hook.url(), IMPATIENCE).deliver(regressed())
 
     assert isinstance(outcome, NotSent)
     assert outcome.permanent
