@@ -128,14 +128,14 @@ def _judgments(session: Session, set_name: str) -> Judgments:
     )
 
 
-def only_keys(session: Session, set_name: str) -> Sequence[tuple[int, str]]:
-    """Return (question, key) of the active questions that expect exactly one relevant chunk."""
+def only_keys(session: Session, set_name: str) -> Sequence[tuple[int, str, str | None]]:
+    """Return (question, key, tenant) of the active questions with exactly one relevant chunk."""
     query = text(f"""
         SELECT q.id, (SELECT key FROM recallwatch.judgment j
-                      WHERE j.question_id = q.id AND j.grade >= 1) AS key
+                      WHERE j.question_id = q.id AND j.grade >= 1) AS key, q.tenant
         {_ACTIVE} AND {_ONE_KEY} ORDER BY q.id
     """)
-    return [(row.id, row.key) for row in session.execute(query, {"set_name": set_name})]
+    return [(row.id, row.key, row.tenant) for row in session.execute(query, {"set_name": set_name})]
 
 
 def expected_of(session: Session, question_ids: Sequence[int]) -> dict[int, set[str]]:

@@ -12,7 +12,7 @@ import structlog
 from db import screening
 from db.candidates import CandidateRow, categories
 from db.models import Generation
-from pipeline.corpus.neighbours import contents
+from pipeline.corpus.neighbours import contents_by_tenant
 from pipeline.errors import CorpusError, RecallwatchError, TransientError
 from pipeline.generation.ambiguity import Proposal, propose
 from pipeline.generation.filters import (
@@ -31,7 +31,7 @@ from pipeline.generation.words import length
 from pipeline.safe_text import clean
 from pipeline.types import FloatMatrix, Kind
 from workers.context import Context
-from workers.round_trips import Look, by_tenant, look_around
+from workers.round_trips import Look, look_around
 from workers.screening_budget import GenerationBudget
 from workers.wordings import wordings_of
 
@@ -97,11 +97,8 @@ def _sources(
     questions that were paid for are not refused for that.
     """
     table = ctx.corpus_table(plan.corpus)
-    keys = by_tenant((one.tenant, [chunk.key for chunk in one.ask.chunks]) for one in batch)
-    texts = {
-        tenant: contents(ctx.corpus(), table, wanted, tenant=tenant)
-        for tenant, wanted in keys.items()
-    }
+    keys = ((one.tenant, [chunk.key for chunk in one.ask.chunks]) for one in batch)
+    texts = contents_by_tenant(ctx.corpus(), table, keys)
     if not any(texts.values()):
         raise CorpusError(
             f"{table} holds none of the chunks that the questions were written from, as"

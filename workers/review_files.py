@@ -11,7 +11,7 @@ from db import edits, reviews
 from db.edits import State
 from db.reviews import Item
 from db.session import Session
-from pipeline.corpus.neighbours import contents
+from pipeline.corpus.neighbours import contents_by_tenant
 from pipeline.errors import InputError, RecallwatchError
 from pipeline.golden.decisions import (
     Decided,
@@ -38,20 +38,21 @@ def export_proposals(
 
 def _proposals(ctx: Context, items: Iterator[Item], missing: list[str]) -> Iterator[Proposal]:
     while some := list(islice(items, AT_ONCE)):
-        keys = {key for item in some for key in _keys(item)}
-        texts: Mapping[str, str] = {}
+        keys = [(item.state.tenant, _keys(item)) for item in some]
+        texts: Mapping[str | None, Mapping[str, str]] = {}
         if not missing:
             try:
-                texts = contents(ctx.corpus(), ctx.corpus_table(), keys)
+                texts = contents_by_tenant(ctx.corpus(), ctx.corpus_table(), keys)
             except RecallwatchError as error:
                 missing.append(str(error))
         for item in some:
+            own = texts.get(item.state.tenant, {})
             yield Proposal(
                 id=item.id,
                 mark=reviews.mark(item.state),
                 question=item.state.question,
                 proposed={each.key: each.reason for each in item.proposed},
-                chunks={key: texts[key] for key in _keys(item) if key in texts},
+                chunks={key: own[key] for key in _keys(item) if key in own},
             )
 
 
@@ -186,13 +187,14 @@ def _judged_texts(
         ]
         for question_id, after in changes.items()
     }
-    wanted = {key for keys in judged.values() for key in keys}
-    texts = contents(ctx.corpus(), ctx.corpus_table(), wanted) if wanted else {}
+    wanted = [(changes[question_id].tenant, keys) for question_id, keys in judged.items() if keys]
+    texts = contents_by_tenant(ctx.corpus(), ctx.corpus_table(), wanted) if wanted else {}
+    own = {question_id: texts.get(changes[question_id].tenant, {}) for question_id in judged}
     for row in rows:
         for key in judged.get(row.id, ()):
-            if key not in texts and key not in stored[row.id].judgments:
+            if key not in own[row.id] and key not in stored[row.id].judgments:
                 table.fault(row, f"no chunk {key} is in the corpus")
     return {
-        question_id: {key: texts[key] for key in keys if key in texts}
+        question_id: {key: own[question_id][key] for key in keys if key in own[question_id]}
         for question_id, keys in judged.items()
     }

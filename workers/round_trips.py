@@ -14,7 +14,7 @@ from db import screening
 from db.candidates import CandidateRow
 from db.models import Generation
 from db.screening import KnownQuestion
-from pipeline.corpus.neighbours import Neighbour, contents, near_duplicates
+from pipeline.corpus.neighbours import Neighbour, by_tenant, contents, near_duplicates
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import RecallwatchError, TransientError
 from pipeline.generation.ambiguity import LOOKED_AT, Found, Terms, find_answer
@@ -182,14 +182,6 @@ def _of_sources(neighbours: Mapping[Owned, Ranking], candidate: CandidateRow) ->
         for key in candidate.expected
         if (candidate.tenant, key) in neighbours
     }
-
-
-def by_tenant(keys: Iterable[tuple[str | None, Iterable[str]]]) -> dict[str | None, set[str]]:
-    """Return all the keys of each tenant."""
-    found: defaultdict[str | None, set[str]] = defaultdict(set)
-    for tenant, wanted in keys:
-        found[tenant].update(wanted)
-    return found
 
 
 def _terms(

@@ -1,12 +1,13 @@
 """What a golden set is made of, what it can show, and what to do about it."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from db import calibrations, golden_stats
 from db.golden_stats import SetStats
 from db.session import Session
-from pipeline.corpus.neighbours import near_duplicates
+from pipeline.corpus.neighbours import by_tenant, near_duplicates
 from pipeline.errors import RecallwatchError
 from pipeline.types import Source
 from pipeline.verdict.noise import half_points
@@ -71,25 +72,33 @@ def near_duplicates_of(ctx: Context, session: Session, stats: SetStats) -> NearD
     """Look for chunks that a question of one key may have to expect too; or say why not."""
     only = golden_stats.only_keys(session, stats.set_name)
     step = max(1, -(-len(only) // MOST_LOOKED_AT))
-    looked_at = dict(only[::step])
+    looked_at = only[::step]
     try:
-        near = near_duplicates(
-            ctx.corpus(), ctx.corpus_table(), set(looked_at.values()),
-            least=ctx.settings.generation.near_duplicate,
-        )  # fmt: skip
+        near = _near(ctx, by_tenant((tenant, [key]) for _, key, tenant in looked_at))
     except RecallwatchError as error:
         return str(error)
-    expected = golden_stats.expected_of(session, list(looked_at))
-    by_key: dict[str, list[str]] = {}
-    for each in near:
-        by_key.setdefault(each.of, []).append(each.key)
+    expected = golden_stats.expected_of(session, [question_id for question_id, _, _ in looked_at])
     examples = {
         question_id: unexpected
-        for question_id, key in looked_at.items()
-        if (unexpected := _first_not_in(by_key.get(key, []), expected[question_id]))
+        for question_id, key, tenant in looked_at
+        if (unexpected := _first_not_in(near.get((tenant, key), []), expected[question_id]))
     }
     shown = dict(list(examples.items())[:_NAMED])
     return NearDuplicates(len(examples), len(looked_at), len(only), shown)
+
+
+def _near(
+    ctx: Context, keys: Mapping[str | None, set[str]]
+) -> dict[tuple[str | None, str], list[str]]:
+    """Return the near-duplicates of each tenant's keys, the nearest first."""
+    least = ctx.settings.generation.near_duplicate
+    found = defaultdict[tuple[str | None, str], list[str]](list)
+    for tenant, wanted in keys.items():
+        for each in near_duplicates(
+            ctx.corpus(), ctx.corpus_table(), wanted, least=least, tenant=tenant
+        ):
+            found[tenant, each.of].append(each.key)
+    return found
 
 
 def _first_not_in(keys: Sequence[str], expected: set[str]) -> str | None:

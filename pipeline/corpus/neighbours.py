@@ -1,5 +1,6 @@
 """Texts of chunks by their keys, and the chunks that say almost the same."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,26 @@ def contents(
     for wanted in _live(conn, table, keys, tenant):
         found.update(conn.execute(_filled(_CONTENTS, table, pieces), wanted).fetchall())
     return found
+
+
+def by_tenant(keys: Iterable[tuple[str | None, Iterable[str]]]) -> dict[str | None, set[str]]:
+    """Return all the keys of each tenant."""
+    found: defaultdict[str | None, set[str]] = defaultdict(set)
+    for tenant, wanted in keys:
+        found[tenant].update(wanted)
+    return found
+
+
+def contents_by_tenant(
+    conn: psycopg.Connection[Any],
+    table: CorpusTable,
+    keys: Iterable[tuple[str | None, Iterable[str]]],
+) -> dict[str | None, dict[str, str]]:
+    """Return, for each tenant, what `contents` does of all its keys."""
+    return {
+        tenant: contents(conn, table, wanted, tenant=tenant)
+        for tenant, wanted in by_tenant(keys).items()
+    }
 
 
 @corpus_errors("look for near-duplicates in the corpus")

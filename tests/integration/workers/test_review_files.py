@@ -103,6 +103,24 @@ def test_a_table_is_written_without_the_corpus_and_says_so(
     assert [int(row["id"]) for row in rows_in(path)] == ids
 
 
+def test_a_tenants_questions_show_and_take_no_chunk_of_another_tenant(
+    ctx: Context, ids: list[int], path: Path
+) -> None:
+    execute(
+        ctx.database,
+        "UPDATE recallwatch_corpus.chunks SET tenant = 'other' WHERE document_id = 'weight'",
+    )
+    execute(ctx.database, "UPDATE recallwatch.question SET tenant = 'acme' WHERE id = :id",
+            {"id": ids[3]})  # fmt: skip
+    export(ctx, ids, path)
+    assert all(TEXTS["weight:0"] not in cell for row in rows_in(path) for cell in row.values())
+
+    fill(path, {ids[4]: {"decision": "accept", "expected": "return:0; weight:0"}})
+
+    with pytest.raises(InputError, match="no chunk weight:0 is in the corpus"):
+        take_over(ctx, path)
+
+
 def test_all_decisions_are_taken_over_as_one_edit(ctx: Context, ids: list[int], path: Path) -> None:
     before = states(ctx, ids)
     export(ctx, ids, path)

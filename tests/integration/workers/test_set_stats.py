@@ -107,6 +107,14 @@ def test_a_near_duplicate_that_a_question_of_one_key_does_not_expect_is_found(
     assert said.startswith("2 questions of one key have a near-duplicate of their chunk")
 
 
+def test_a_chunk_of_another_tenant_that_has_the_same_key_is_none_of_a_questions_own(
+    ctx: Context,
+) -> None:
+    make_the_same(ctx, "battery:0", "battery:1")
+    execute(ctx.database, "UPDATE recallwatch.question SET tenant = 'acme'")
+    assert near_of(ctx) == NearDuplicates(0, 4, 4, {})
+
+
 def test_a_sample_is_not_taken_for_the_whole_set(
     ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
