@@ -46,6 +46,8 @@ def configure(log: LogSettings, *, secrets: Iterable[str] = (), verbosity: int =
     root.setLevel(level)
     for name in QUIET_LIBRARIES:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    # At the end of a pipeline it warns of what it has raised already.
+    logging.getLogger("psycopg").setLevel(max(level, logging.ERROR))
 
 
 class _StandardError(logging.StreamHandler[TextIO]):

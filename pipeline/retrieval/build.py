@@ -10,7 +10,13 @@ from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import CorpusSession
-from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, VectorStrategy
+from pipeline.retrieval.sql import SqlRetriever
+from pipeline.retrieval.strategies import (
+    FulltextStrategy,
+    HybridStrategy,
+    SqlStrategy,
+    VectorStrategy,
+)
 from pipeline.retrieval.tree import StrategyTree
 from pipeline.retrieval.vector import VectorRetriever
 
@@ -55,8 +61,13 @@ def _hybrid(tree: StrategyTree, strategy: HybridStrategy, resources: Resources) 
     return HybridRetriever(arms, rrf_k=strategy.rrf_k, depth=strategy.depth)
 
 
+def _sql(tree: StrategyTree, strategy: SqlStrategy, resources: Resources) -> Retriever:
+    return SqlRetriever(tree.name, resources.session, strategy)
+
+
 _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = {
     VectorStrategy: _vector,
     FulltextStrategy: _fulltext,
     HybridStrategy: _hybrid,
+    SqlStrategy: _sql,
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -28,6 +29,14 @@ _SAME_FOR_ALL = {
 
 _SET_LOCAL = """SELECT set_config(setting.name, setting.value, true)
 FROM unnest(%s::text[], %s::text[]) AS setting(name, value)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a statement returned: the names of its columns, and its rows."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
 
 
 class CorpusSession:
@@ -90,6 +99,26 @@ class CorpusSession:
             cursor = self.conn.cursor(binary=True)
             return cursor.execute(statement, parameters).fetchall()
 
+    def fetch_each(
+        self,
+        statement: sql.SQL,
+        parameters: Sequence[Mapping[str, object]],
+        *,
+        settings: Mapping[str, str],
+        timeout: float,
+    ) -> list[Rows]:
+        """Run one statement with each of several parameters, all sent before any is answered.
+
+        One read-only transaction; `timeout`: seconds that each may take. Raises psycopg's own
+        errors, of the first that fails.
+        """
+        with self._transaction(timeout, settings):
+            cursors = [self.conn.cursor(binary=True) for _ in parameters]
+            with self.conn.pipeline():
+                for cursor, values in zip(cursors, parameters, strict=True):
+                    cursor.execute(statement, values, prepare=True)
+            return [_rows(cursor) for cursor in cursors]
+
     def copy_rows(
         self, statement: sql.Composed, types: Sequence[str], parameters: Mapping[str, object]
     ) -> Generator[tuple[Any, ...], None, None]:
@@ -113,6 +142,13 @@ class CorpusSession:
         with self.conn.transaction():
             self.conn.execute(_SET_LOCAL, [list(local), list(local.values())])
             yield
+
+
+def _rows(cursor: psycopg.Cursor[Any]) -> Rows:
+    """Return the rows; raises psycopg.ProgrammingError where it is none of a SELECT."""
+    if cursor.description is None:
+        raise psycopg.ProgrammingError("the statement returns no rows: it must be a SELECT")
+    return Rows([column.name for column in cursor.description], cursor.fetchall())
 
 
 def rankings(rows: Iterable[tuple[int, str, float]], questions: int) -> list[Ranking]:

@@ -30,7 +30,7 @@ class StrategyTree:
     @property
     def needs_vectors(self) -> bool:
         """Whether any of its searches asks for the questions' vectors."""
-        return any(isinstance(each.strategy, VectorStrategy) for each in self.searches())
+        return any(each.strategy.needs_vectors for each in self.searches())
 
     @property
     def is_approximate(self) -> bool:

@@ -10,15 +10,16 @@ from pydantic import Field
 
 from pipeline.retrieval.strategies.fulltext import FulltextStrategy
 from pipeline.retrieval.strategies.hybrid import HybridStrategy
+from pipeline.retrieval.strategies.sql import SqlStrategy
 from pipeline.retrieval.strategies.vector import VectorStrategy
 
 __all__ = (
-    "BUILT_IN", "FulltextStrategy", "HybridStrategy", "Strategy", "VectorStrategy", "check_parts",
-    "parts_of",
+    "BUILT_IN", "FulltextStrategy", "HybridStrategy", "SqlStrategy", "Strategy", "VectorStrategy",
+    "check_parts", "parts_of",
 )  # fmt: skip
 
 Strategy = Annotated[
-    VectorStrategy | FulltextStrategy | HybridStrategy, Field(discriminator="kind")
+    VectorStrategy | FulltextStrategy | HybridStrategy | SqlStrategy, Field(discriminator="kind")
 ]
 
 BUILT_IN: dict[str, Strategy] = {

@@ -27,3 +27,8 @@ class FulltextStrategy(Section):
     questions_per_statement: int = Field(
         100, ge=1, le=1000, description="questions that one SQL statement searches for"
     )
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Never: it compares words."""
+        return False

@@ -19,6 +19,11 @@ class HybridStrategy(Section):
     depth: int = Field(50, ge=1, le=MAX_K, description="candidates asked of each arm; at least k")
 
     @property
+    def needs_vectors(self) -> bool:
+        """Never by itself: its parts may."""
+        return False
+
+    @property
     def parts(self) -> Iterable[str]:
         """The names of the strategies that it asks."""
         return self.arms

@@ -22,3 +22,8 @@ class VectorStrategy(Section):
     questions_per_statement: int = Field(
         100, ge=1, le=1000, description="questions that one SQL statement searches for"
     )
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Always."""
+        return True
