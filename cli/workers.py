@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from cli.embedded.stack import Stack
 from cli.embedded.workers import WorkerProcess
+from pipeline.retrieval.strategies import variables_of
+from pipeline.secret_files import known
 from pipeline.settings import Settings
 from workers.queues import QUEUES
 
@@ -60,7 +62,9 @@ def ensure_workers(stack: Stack, settings: Settings) -> WorkerProcess:
     )
 
 
-def _secrets(settings: Settings) -> dict[str, str]:
+def _secrets(settings: Settings) -> dict[str, str | None]:
     names = ("database_url", "corpus_url", "redis_url", "openai_api_key", "anthropic_api_key")
     values = {name: getattr(settings, name) for name in names}
-    return {name: value.get_secret_value() for name, value in values.items() if value}
+    given = {name: value.get_secret_value() for name, value in values.items() if value}
+    named = variables_of(settings.strategies)
+    return given | {name: known(name, os.environ) for name in named}

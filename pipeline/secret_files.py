@@ -28,6 +28,14 @@ def secret(name: str, environment: Mapping[str, str]) -> str | None:
     return (value or None) if not file else _read(Path(file), f"environment {name}{SUFFIX}")
 
 
+def known(name: str, environment: Mapping[str, str]) -> str | None:
+    """Return the same; None where it cannot be had, which is told where it is needed."""
+    try:
+        return secret(name, environment)
+    except SettingsError:
+        return None
+
+
 def _read(file: Path, place: str) -> str:
     try:
         with file.open("rb") as stream:

@@ -14,6 +14,8 @@ from pydantic import ValidationError
 
 from pipeline.alerts.settings import secret_values
 from pipeline.errors import SettingsError
+from pipeline.retrieval.strategies import variables_of
+from pipeline.secret_files import known
 from pipeline.server_urls import unprotected_host
 from pipeline.settings import ENVIRONMENT_ONLY, Settings
 from pipeline.settings_faults import explain, unknown_key
@@ -46,9 +48,11 @@ class LoadedSettings:
     root: Path
 
     def secret_values(self) -> list[str]:
-        """Return what logs must not show: the settings' own secrets and the alert channels'."""
-        channels = self.settings.alerts.channels
-        return self.settings.secret_values() + secret_values(channels, os.environ)
+        """Return what logs must not show: the secrets of settings, channels and strategies."""
+        of_channels = secret_values(self.settings.alerts.channels, os.environ)
+        names = variables_of(self.settings.strategies)
+        of_strategies = [value for name in names if (value := known(name, os.environ))]
+        return self.settings.secret_values() + of_channels + of_strategies
 
 
 def load_settings(path: Path | None = None) -> LoadedSettings:

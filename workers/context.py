@@ -159,7 +159,7 @@ class Context:
                 fingerprint=json.dumps(contents, sort_keys=True),
                 statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
             )
-            resources = Resources(session, self._frequent, exact=exact)
+            resources = Resources(session, self._frequent, exact=exact, environment=os.environ)
             self._retrievers[key] = build(
                 StrategyTree.from_json(run_settings["strategy"]), resources
             )

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.alerts.address import is_loopback
 from pipeline.alerts.message import Severity
-from pipeline.errors import SettingsError
-from pipeline.secret_files import secret
+from pipeline.secret_files import known
 from pipeline.settings_types import Section, Share
 from pipeline.types import AlertKind
 
@@ -232,11 +231,4 @@ def secret_values(
         for field in ("url_env", "secret_env", "password_env")
         if (variable := getattr(settings, field, None)) is not None
     ]
-    return [value for name in names if (value := _known(name, environment))]
-
-
-def _known(variable: str, environment: Mapping[str, str]) -> str | None:
-    try:
-        return secret(variable, environment)
-    except SettingsError:  # told where the channel is built
-        return None
+    return [value for name in names if (value := known(name, environment))]

@@ -7,12 +7,15 @@ from typing import Any
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.exact import ExactVectorRetriever
 from pipeline.retrieval.fulltext import FulltextRetriever
+from pipeline.retrieval.http.endpoint import Endpoint
+from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.sql import SqlRetriever
 from pipeline.retrieval.strategies import (
     FulltextStrategy,
+    HttpStrategy,
     HybridStrategy,
     SqlStrategy,
     VectorStrategy,
@@ -27,18 +30,20 @@ class Resources:
 
     `frequent` is what a process keeps between the retrievers that it builds. `exact`: vectors are
     compared with all of the corpus's, whatever index there is; all else stays as it is.
+    `environment` holds the secrets that settings name.
     """
 
     session: CorpusSession
     frequent: FrequentLexemes = field(default_factory=FrequentLexemes)
     exact: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(tree: StrategyTree, resources: Resources) -> Retriever:
     """Build the retriever of a strategy.
 
     Raises CorpusError where the database has no type vector, TransientError where it does not
-    answer.
+    answer, SettingsError where an environment variable is not set that the settings name.
     """
     return _BUILDERS[type(tree.strategy)](tree, tree.strategy, resources)
 
@@ -65,9 +70,15 @@ def _sql(tree: StrategyTree, strategy: SqlStrategy, resources: Resources) -> Ret
     return SqlRetriever(tree.name, resources.session, strategy)
 
 
+def _http(tree: StrategyTree, strategy: HttpStrategy, resources: Resources) -> Retriever:
+    endpoint = Endpoint(tree.name, strategy, resources.environment)
+    return HttpRetriever(tree.name, strategy, endpoint)
+
+
 _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = {
     VectorStrategy: _vector,
     FulltextStrategy: _fulltext,
     HybridStrategy: _hybrid,
     SqlStrategy: _sql,
+    HttpStrategy: _http,
 }

@@ -9,17 +9,19 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.retrieval.strategies.fulltext import FulltextStrategy
+from pipeline.retrieval.strategies.http import HttpStrategy, Requests
 from pipeline.retrieval.strategies.hybrid import HybridStrategy
 from pipeline.retrieval.strategies.sql import SqlStrategy
 from pipeline.retrieval.strategies.vector import VectorStrategy
 
 __all__ = (
-    "BUILT_IN", "FulltextStrategy", "HybridStrategy", "SqlStrategy", "Strategy", "VectorStrategy",
-    "check_parts", "parts_of",
+    "BUILT_IN", "FulltextStrategy", "HttpStrategy", "HybridStrategy", "SqlStrategy", "Strategy",
+    "VectorStrategy", "check_parts", "parts_of", "variables_of",
 )  # fmt: skip
 
 Strategy = Annotated[
-    VectorStrategy | FulltextStrategy | HybridStrategy | SqlStrategy, Field(discriminator="kind")
+    VectorStrategy | FulltextStrategy | HybridStrategy | SqlStrategy | HttpStrategy,
+    Field(discriminator="kind"),
 ]
 
 BUILT_IN: dict[str, Strategy] = {
@@ -32,6 +34,16 @@ BUILT_IN: dict[str, Strategy] = {
 def parts_of(strategy: Strategy) -> Iterable[str]:
     """Return the names of the strategies that one asks: the arms of a hybrid; else none."""
     return strategy.parts if isinstance(strategy, HybridStrategy) else ()
+
+
+def variables_of(strategies: Mapping[str, Strategy]) -> list[str]:
+    """Return the environment variables that strategies name: their values are secret."""
+    return [
+        variable
+        for strategy in strategies.values()
+        if isinstance(strategy, Requests)
+        for variable in strategy.headers.values()
+    ]
 
 
 def check_parts(strategies: Mapping[str, Strategy]) -> None:

@@ -16,6 +16,7 @@ TOP = (
 EVAL = (
     "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
 )
+KINDS = "vector, fulltext, hybrid, sql, http"
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
 POSTGRES = "must be a URL that starts with postgresql://, postgres:// or postgresql+psycopg://"
 
@@ -125,15 +126,15 @@ def faults(text: str = "") -> str:
         # Strategies
         (
             "[strategies.mine]\nef_search = 5",
-            "strategies.mine.kind: must be one of vector, fulltext, hybrid, but it is missing",
+            f"strategies.mine.kind: must be one of {KINDS}, but it is missing",
         ),
         (
             "[strategies.mine]",
-            "strategies.mine.kind: must be one of vector, fulltext, hybrid, but it is missing",
+            f"strategies.mine.kind: must be one of {KINDS}, but it is missing",
         ),
         (
-            '[strategies.mine]\nkind = "http"',
-            'strategies.mine.kind: must be one of vector, fulltext, hybrid, not "http"',
+            '[strategies.mine]\nkind = "grpc"',
+            f'strategies.mine.kind: must be one of {KINDS}, not "grpc"',
         ),
         (
             '[strategies.mine]\nkind = "vector"\nef_search = 0',
@@ -263,7 +264,7 @@ def test_a_fault_in_the_file_is_one_exact_line(text: str, line: str) -> None:
         (
             "RECALLWATCH_STRATEGIES__MINE__EF_SEARCH",
             "5",
-            "strategies.mine.kind: must be one of vector, fulltext, hybrid, but it is missing",
+            f"strategies.mine.kind: must be one of {KINDS}, but it is missing",
         ),
         (
             "RECALLWATCH_EVAL__KK",

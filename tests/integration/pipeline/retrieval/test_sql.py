@@ -62,7 +62,8 @@ def test_keys_and_scores_are_those_of_the_statement(
     found = ranked(retriever(session, WORDS).retrieve(questions(texts=asked), 3))
     for text, ranking in zip(asked, found, strict=True):
         rows = conn.execute(
-            """SELECT doc || ':' || "Part", ts_rank("order", plainto_tsquery('english', %(q)s))::float8
+            """SELECT doc || ':' || "Part",
+                   ts_rank("order", plainto_tsquery('english', %(q)s))::float8
                FROM "Passages" WHERE "order" @@ plainto_tsquery('english', %(q)s)
                ORDER BY 2 DESC, 1 LIMIT 3""",
             {"q": text},

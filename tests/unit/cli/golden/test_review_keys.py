@@ -85,6 +85,10 @@ def test_ctrl_c_ends_even_a_sequence_that_does_not(screen: int) -> None:
         keys(screen, ["\x1b[", "\x03"])
 
 
+def test_padding_is_no_key(screen: int) -> None:
+    assert keys(screen, ["\0", "a", "\0\0", "b"]) == ["a", "b"]
+
+
 @pytest.mark.parametrize("editor", ["false", "no-such-editor"])
 def test_an_editor_that_fails_is_an_error_of_the_input(
     screen: int, editor: str, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,1 @@
+"""Search by a server of the owner's, over HTTP."""
