@@ -192,6 +192,11 @@ class Settings(BaseSettings):
         strict=False,
         description="data of the embedded stack, beside this file",
     )
+    python_folder: Path = Field(
+        Path(),
+        strict=False,
+        description="folder that your own Python is imported from, beside this file",
+    )
     schedule: Annotated[list[Schedule], BeforeValidator(_check_brackets)] = Field(
         [WEEKLY], description="batches that start by themselves; []: none"
     )

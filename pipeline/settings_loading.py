@@ -39,7 +39,7 @@ class LoadedSettings:
 
     `origins`: dotted key -> "default", the file's name, or "environment DATABASE_URL".
     `file`: the settings file, if there is one. `root`: its folder, else the current one;
-    `settings.state_dir` is already resolved against it.
+    the settings' own folders are already resolved against it.
     """
 
     settings: Settings
@@ -78,7 +78,8 @@ def _load(file: Path | None, label: str) -> LoadedSettings:
     settings = _validate(_merge(known, in_environment), origins, label, faults)
     root = file.parent if file else Path.cwd()
     _check_protection(settings, origins)
-    settings = settings.model_copy(update={"state_dir": root / settings.state_dir})
+    folders = {name: root / getattr(settings, name) for name in ("state_dir", "python_folder")}
+    settings = settings.model_copy(update=folders)
     defaults = dict.fromkeys(flatten(settings.model_dump()), DEFAULT)
     return LoadedSettings(settings, defaults | origins, file, root)
 

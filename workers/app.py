@@ -10,11 +10,13 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from celery import Celery, Task
+from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import beat_init, celeryd_init, setup_logging
 
 from pipeline.log import configure
 from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
+from workers import context
 from workers.queues import QUEUES
 from workers.schedule import beat_schedule
 
@@ -129,3 +131,6 @@ def _refuse_without_servers(**_: object) -> None:
 def _configure_logging(**_: object) -> None:
     """Keep Celery from installing its own log handlers."""
     configure(_settings.log, secrets=_loaded.secret_values())
+
+
+context.pass_on(SoftTimeLimitExceeded)

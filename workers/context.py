@@ -159,10 +159,16 @@ class Context:
                 fingerprint=json.dumps(contents, sort_keys=True),
                 statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
             )
-            resources = Resources(session, self._frequent, exact=exact, environment=os.environ)
-            self._retrievers[key] = build(
-                StrategyTree.from_json(run_settings["strategy"]), resources
+            resources = Resources(
+                session,
+                self._frequent,
+                exact=exact,
+                environment=os.environ,
+                python_folder=self.settings.python_folder,
+                never_caught=tuple(_passed_on),
             )
+            tree = StrategyTree.from_json(run_settings["strategy"])
+            self._retrievers[key] = build(tree, resources)
             if len(self._retrievers) > KEPT_RETRIEVERS:
                 self._retrievers.popitem(last=False)
         return self._retrievers[key]
@@ -178,6 +184,12 @@ class Context:
 
 
 _current: Context | None = None
+_passed_on: list[type[Exception]] = []
+
+
+def pass_on(error: type[Exception]) -> None:
+    """Have no code of the owner's held for what raised this: it comes from outside of it."""
+    _passed_on.append(error)
 
 
 def current() -> Context:

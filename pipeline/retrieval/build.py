@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pipeline.retrieval.base import Retriever
@@ -11,12 +12,14 @@ from pipeline.retrieval.http.endpoint import Endpoint
 from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.python import PythonRetriever
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.sql import SqlRetriever
 from pipeline.retrieval.strategies import (
     FulltextStrategy,
     HttpStrategy,
     HybridStrategy,
+    PythonStrategy,
     SqlStrategy,
     VectorStrategy,
 )
@@ -30,20 +33,24 @@ class Resources:
 
     `frequent` is what a process keeps between the retrievers that it builds. `exact`: vectors are
     compared with all of the corpus's, whatever index there is; all else stays as it is.
-    `environment` holds the secrets that settings name.
+    `environment` holds the secrets that settings name. The owner's Python is imported from
+    `python_folder`; of what it raises, `never_caught` is none of its own, as a time limit.
     """
 
     session: CorpusSession
     frequent: FrequentLexemes = field(default_factory=FrequentLexemes)
     exact: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    python_folder: Path | None = None
+    never_caught: tuple[type[Exception], ...] = ()
 
 
 def build(tree: StrategyTree, resources: Resources) -> Retriever:
     """Build the retriever of a strategy.
 
     Raises CorpusError where the database has no type vector, TransientError where it does not
-    answer, SettingsError where an environment variable is not set that the settings name.
+    answer, SettingsError where an environment variable is not set that the settings name,
+    PermanentError where the owner's code cannot be loaded.
     """
     return _BUILDERS[type(tree.strategy)](tree, tree.strategy, resources)
 
@@ -75,10 +82,15 @@ def _http(tree: StrategyTree, strategy: HttpStrategy, resources: Resources) -> R
     return HttpRetriever(tree.name, strategy, endpoint)
 
 
+def _python(tree: StrategyTree, strategy: PythonStrategy, resources: Resources) -> Retriever:
+    return PythonRetriever(tree.name, strategy, resources.python_folder, resources.never_caught)
+
+
 _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = {
     VectorStrategy: _vector,
     FulltextStrategy: _fulltext,
     HybridStrategy: _hybrid,
     SqlStrategy: _sql,
     HttpStrategy: _http,
+    PythonStrategy: _python,
 }

@@ -11,16 +11,22 @@ from pydantic import Field
 from pipeline.retrieval.strategies.fulltext import FulltextStrategy
 from pipeline.retrieval.strategies.http import HttpStrategy, Requests
 from pipeline.retrieval.strategies.hybrid import HybridStrategy
+from pipeline.retrieval.strategies.python import PythonStrategy
 from pipeline.retrieval.strategies.sql import SqlStrategy
 from pipeline.retrieval.strategies.vector import VectorStrategy
 
 __all__ = (
-    "BUILT_IN", "FulltextStrategy", "HttpStrategy", "HybridStrategy", "SqlStrategy", "Strategy",
-    "VectorStrategy", "check_parts", "parts_of", "variables_of",
+    "BUILT_IN", "FulltextStrategy", "HttpStrategy", "HybridStrategy", "PythonStrategy",
+    "SqlStrategy", "Strategy", "VectorStrategy", "check_parts", "parts_of", "variables_of",
 )  # fmt: skip
 
 Strategy = Annotated[
-    VectorStrategy | FulltextStrategy | HybridStrategy | SqlStrategy | HttpStrategy,
+    VectorStrategy
+    | FulltextStrategy
+    | HybridStrategy
+    | SqlStrategy
+    | HttpStrategy
+    | PythonStrategy,
     Field(discriminator="kind"),
 ]
 

@@ -9,14 +9,15 @@ from pipeline.settings_loading import load_settings
 
 FILE = "recallwatch.toml"
 TOP = (
-    "database_url, corpus_url, redis_url, allow_no_password, state_dir, schedule, corpus, "
+    "database_url, corpus_url, redis_url, allow_no_password, state_dir, python_folder, "
+    "schedule, corpus, "
     "embedding, eval, generation, gate, "
     "queue, alerts, log, strategies"
 )
 EVAL = (
     "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
 )
-KINDS = "vector, fulltext, hybrid, sql, http"
+KINDS = "vector, fulltext, hybrid, sql, http, python"
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
 POSTGRES = "must be a URL that starts with postgresql://, postgres:// or postgresql+psycopg://"
 

@@ -22,7 +22,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_file_and_environment_all_is_default(folder: Path) -> None:
     loaded = load_settings()
-    expected = Settings().model_copy(update={"state_dir": folder / ".recallwatch"})
+    folders = {"state_dir": folder / ".recallwatch", "python_folder": folder}
+    expected = Settings().model_copy(update=folders)
     assert loaded.settings == expected
     assert set(loaded.origins.values()) == {"default"}
     assert (loaded.file, loaded.root) == (None, folder)
