@@ -27,7 +27,7 @@ def plan_exact(
     be had, the run's record will say so. The shards of what is served must be planned before.
     """
     for run in started:
-        if run.settings["exact_budget"] and has_index(run):
+        if run.settings["exact_budget"] and has_index(run) and not _asks_outside(run):
             _plan(ctx, session, table, version_id, run)
 
 
@@ -35,6 +35,11 @@ def has_index(run: Run) -> bool:
     """Say whether an approximate index serves the run."""
     there = run.corpus_fingerprint.get("index") is not None
     return there and StrategyTree.from_json(run.settings["strategy"]).is_approximate
+
+
+def _asks_outside(run: Run) -> bool:
+    """Say whether exact search would ask, and perhaps pay, a server or a reranker once more."""
+    return StrategyTree.from_json(run.settings["strategy"]).asks_outside
 
 
 def _plan(ctx: Context, session: Session, table: CorpusTable, version_id: int, run: Run) -> None:

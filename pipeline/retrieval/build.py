@@ -13,6 +13,8 @@ from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.python import PythonRetriever
+from pipeline.retrieval.rerank.build import build_reranker
+from pipeline.retrieval.rerank.retriever import RerankRetriever
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.sql import SqlRetriever
 from pipeline.retrieval.strategies import (
@@ -20,6 +22,7 @@ from pipeline.retrieval.strategies import (
     HttpStrategy,
     HybridStrategy,
     PythonStrategy,
+    RerankStrategy,
     SqlStrategy,
     VectorStrategy,
 )
@@ -86,6 +89,18 @@ def _python(tree: StrategyTree, strategy: PythonStrategy, resources: Resources) 
     return PythonRetriever(tree.name, strategy, resources.python_folder, resources.never_caught)
 
 
+def _rerank(tree: StrategyTree, strategy: RerankStrategy, resources: Resources) -> Retriever:
+    reranker = build_reranker(
+        tree.name,
+        strategy.reranker,
+        resources.environment,
+        resources.python_folder,
+        resources.never_caught,
+    )
+    candidates = build(tree.parts[strategy.candidates], resources)
+    return RerankRetriever(resources.session, candidates, reranker, strategy.depth)
+
+
 _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = {
     VectorStrategy: _vector,
     FulltextStrategy: _fulltext,
@@ -93,4 +108,5 @@ _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = 
     SqlStrategy: _sql,
     HttpStrategy: _http,
     PythonStrategy: _python,
+    RerankStrategy: _rerank,
 }

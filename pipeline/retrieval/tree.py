@@ -7,7 +7,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline.errors import PermanentError, UsageError
-from pipeline.retrieval.strategies import Strategy, VectorStrategy, parts_of
+from pipeline.retrieval.strategies import (
+    HttpStrategy,
+    PythonStrategy,
+    RerankStrategy,
+    Strategy,
+    VectorStrategy,
+    parts_of,
+)
 
 _STRATEGY: TypeAdapter[Strategy] = TypeAdapter(Strategy)
 
@@ -26,6 +33,24 @@ class StrategyTree:
             yield self
         for part in self.parts.values():
             yield from part.searches()
+
+    def all(self) -> Iterator["StrategyTree"]:
+        """Yield it and everything below it."""
+        yield self
+        for part in self.parts.values():
+            yield from part.all()
+
+    @property
+    def reranks(self) -> bool:
+        """Whether it has a second stage, or is one: often a paid service."""
+        return any(isinstance(each.strategy, RerankStrategy) for each in self.all())
+
+    @property
+    def asks_outside(self) -> bool:
+        """Whether it asks more than the corpus's database: a server, or code of the owner's."""
+        return self.reranks or any(
+            isinstance(each.strategy, HttpStrategy | PythonStrategy) for each in self.searches()
+        )
 
     @property
     def needs_vectors(self) -> bool:

@@ -49,7 +49,7 @@ class Endpoint:
 
     def __init__(self, name: str, settings: Requests, environment: Mapping[str, str]) -> None:
         self._settings = settings
-        self._headers = _headers(name, settings.headers, environment)
+        self._headers = _headers(name, settings, environment)
         address = parse_address(settings.url, f"strategies.{name}.url", "http://localhost/search")
         self._who = f"{address.host}, asked by strategy {name},"
 
@@ -153,7 +153,7 @@ class Endpoint:
     def _quoted(self, said: str) -> str:
         """Return what a server said, in one line, without our secrets."""
         for value in self._headers.values():
-            said = said.replace(value, MASK)
+            said = said.replace(value, MASK).replace(value.removeprefix("Bearer "), MASK)
         return in_one_line(said, "\0")
 
     def _said(self, what: str) -> str:
@@ -193,20 +193,24 @@ def _backoff(tries: int, most: float) -> float:
     return min(FIRST_WAIT * 2.0 ** (tries - 1), most) * (1 + _random.random()) / 2
 
 
-def _headers(
-    name: str, wanted: Mapping[str, str], environment: Mapping[str, str]
-) -> dict[str, str]:
-    found = {}
-    for header, variable in wanted.items():
-        value = secret(variable, environment)
-        if value is None:
-            raise SettingsError(
-                f"strategies.{name}.headers: environment variable {variable} is not set, which"
-                f" holds the header {header}"
-            )
-        if not (value.isascii() and value.isprintable()):
-            raise SettingsError(
-                f"strategies.{name}.headers: {variable} holds characters that no header has"
-            )
-        found[header] = value
+def _headers(name: str, settings: Requests, environment: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        header: _value(name, header, variable, environment)
+        for header, variable in settings.headers.items()
+    }
+    if settings.key_env is not None:
+        key = _value(name, "Authorization", settings.key_env, environment)
+        found["Authorization"] = f"Bearer {key}"
     return found
+
+
+def _value(name: str, header: str, variable: str, environment: Mapping[str, str]) -> str:
+    value = secret(variable, environment)
+    if value is None:
+        raise SettingsError(
+            f"strategies.{name}: environment variable {variable} is not set, which holds the"
+            f" header {header}"
+        )
+    if not (value.isascii() and value.isprintable()):
+        raise SettingsError(f"strategies.{name}: {variable} holds characters that no header has")
+    return value

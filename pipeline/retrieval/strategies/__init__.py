@@ -12,12 +12,14 @@ from pipeline.retrieval.strategies.fulltext import FulltextStrategy
 from pipeline.retrieval.strategies.http import HttpStrategy, Requests
 from pipeline.retrieval.strategies.hybrid import HybridStrategy
 from pipeline.retrieval.strategies.python import PythonStrategy
+from pipeline.retrieval.strategies.rerank import RerankStrategy
 from pipeline.retrieval.strategies.sql import SqlStrategy
 from pipeline.retrieval.strategies.vector import VectorStrategy
 
 __all__ = (
     "BUILT_IN", "FulltextStrategy", "HttpStrategy", "HybridStrategy", "PythonStrategy",
-    "SqlStrategy", "Strategy", "VectorStrategy", "check_parts", "parts_of", "variables_of",
+    "RerankStrategy", "SqlStrategy", "Strategy", "VectorStrategy", "check_parts", "parts_of",
+    "variables_of",
 )  # fmt: skip
 
 Strategy = Annotated[
@@ -26,7 +28,8 @@ Strategy = Annotated[
     | HybridStrategy
     | SqlStrategy
     | HttpStrategy
-    | PythonStrategy,
+    | PythonStrategy
+    | RerankStrategy,
     Field(discriminator="kind"),
 ]
 
@@ -38,17 +41,18 @@ BUILT_IN: dict[str, Strategy] = {
 
 
 def parts_of(strategy: Strategy) -> Iterable[str]:
-    """Return the names of the strategies that one asks: the arms of a hybrid; else none."""
-    return strategy.parts if isinstance(strategy, HybridStrategy) else ()
+    """Return the names of the strategies that one asks: arms, candidates; else none."""
+    return strategy.parts if isinstance(strategy, HybridStrategy | RerankStrategy) else ()
 
 
 def variables_of(strategies: Mapping[str, Strategy]) -> list[str]:
     """Return the environment variables that strategies name: their values are secret."""
+    rerankers = [each.reranker for each in strategies.values() if isinstance(each, RerankStrategy)]
     return [
         variable
-        for strategy in strategies.values()
-        if isinstance(strategy, Requests)
-        for variable in strategy.headers.values()
+        for each in (*strategies.values(), *rerankers)
+        if isinstance(each, Requests)
+        for variable in each.variables
     ]
 
 

@@ -28,6 +28,11 @@ class Requests(Section):
     headers: dict[Header, Variable] = Field(
         {}, description="header -> the environment variable that holds its value"
     )
+    key_env: Variable | None = Field(
+        None,
+        description="environment variable with a key, sent as Authorization: Bearer",
+        examples=["SEARCH_API_KEY"],
+    )
     concurrency: int = Field(8, ge=1, le=64, description="requests under way at once")
     timeout: float = Field(10.0, gt=0, le=120, description="seconds a request may take")
     attempts: int = Field(3, ge=1, le=10, description="tries a request, the first included")
@@ -37,6 +42,11 @@ class Requests(Section):
     max_reply: int = Field(
         8_000_000, ge=1000, le=500_000_000, description="bytes that a reply may have"
     )
+
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that hold secrets of it."""
+        return [*self.headers.values(), *([self.key_env] if self.key_env else [])]
 
 
 class HttpStrategy(Requests):

@@ -17,7 +17,7 @@ TOP = (
 EVAL = (
     "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
 )
-KINDS = "vector, fulltext, hybrid, sql, http, python"
+KINDS = "vector, fulltext, hybrid, sql, http, python, rerank"
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
 POSTGRES = "must be a URL that starts with postgresql://, postgres:// or postgresql+psycopg://"
 

@@ -154,6 +154,10 @@ def test_headers_come_from_the_environment_and_are_in_no_message(server: SearchS
     assert TOKEN not in reason
     with pytest.raises(SettingsError, match="environment variable SEARCH_KEY is not set"):
         retriever(server, {}, headers={"X-Key": "SEARCH_KEY"})
+    retriever(server, {"SEARCH_KEY": TOKEN}, key_env="SEARCH_KEY").retrieve(
+        questions(texts=["a"]), 5
+    )
+    assert server.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"
     with pytest.raises(SettingsError, match="SEARCH_KEY holds characters that no header has"):
         retriever(server, {"SEARCH_KEY": "a\nb"}, headers={"X-Key": "SEARCH_KEY"})
 

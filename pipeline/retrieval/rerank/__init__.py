@@ -1,0 +1,1 @@
+"""The second stage: candidates put into the order of a reranker."""
