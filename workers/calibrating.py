@@ -150,8 +150,8 @@ def _run(settings: Settings, name: str, k: int, level: str, corpus: CorpusFinger
     told = run_settings(settings, name)
     return Run(
         strategy=name,
-        # No looking for how deep a miss lies: it is not part of any figure.
-        settings=told | {"look_depth": 0},
+        # How deep a miss lies, and what the stages found, is not part of any figure.
+        settings=told | {"look_depth": 0, "store_stages": False},
         needs_vectors=StrategyTree.from_json(told["strategy"]).needs_vectors,
         k=k,
         level=level,

@@ -11,7 +11,7 @@ from db.models import Json, Run
 from pipeline.retrieval.limits import needed_limit
 from pipeline.retrieval.vector import MAX_EF_SEARCH
 from pipeline.types import Level
-from workers.measuring import ShardQuestions
+from workers.shard_questions import ShardQuestions
 
 POINT = 0.01
 """An index loss, in recall at k, that is worth looking into."""

@@ -291,6 +291,7 @@ def run_settings(settings: Settings, strategy: str) -> dict[str, Any]:
         "corpus": settings.corpus.model_dump(mode="json"),
         "embedding": settings.embedding.model_dump(mode="json"),
         "look_depth": settings.eval.look_depth,
+        "store_stages": settings.eval.store_stages,
         "exact_budget": settings.eval.exact_budget,
     }
 

@@ -12,7 +12,7 @@ from pipeline.scoring import Judged
 from pipeline.types import Kind, Level, Outcome, document_of
 from workers.context import Context
 from workers.ef_search import ANY_KEY, walk
-from workers.measuring import ShardQuestions, Stats, embed_questions
+from workers.shard_questions import ShardQuestions, Stats, embed_questions
 
 
 @dataclass(frozen=True, slots=True)

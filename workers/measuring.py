@@ -1,29 +1,19 @@
 """Measure one shard: from its questions to one result row each, and where the time went."""
 
-import time
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from db.models import GoldenItem, Run
 from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.statistics import tenant_sizes
-from pipeline.embedding.cached import Stats as Spent
-from pipeline.embedding.settings import EmbeddingSettings
-from pipeline.retrieval.base import Retriever
-from pipeline.retrieval.limits import needed_limit
-from pipeline.scoring import Judged, Measure, Scores, score
+from pipeline.scoring import Judged, Scores
 from pipeline.settings import CorpusSettings
-from pipeline.types import Failure, FloatMatrix, Kind, Level, Outcome, QueryBatch, Ranking
+from pipeline.types import Failure, Kind, Level, Outcome, Ranking
 from workers.context import Context
 from workers.evidence import usable
-from workers.spending import BatchBudget
-
-Stats = dict[str, float]
+from workers.probing import refuse_silence, try_out
+from workers.shard_questions import ShardQuestions, Stats, embed_questions, timed
 
 
 def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
@@ -37,90 +27,22 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
     stats: Stats = {"questions": len(items)}
     judged = [Judged(item.expected, Kind(item.kind)) for item in items]
     shard = ShardQuestions(ctx, run, items, judged, *embed_questions(ctx, run, items, stats))
-    with _timed(stats, "retrieve_seconds"):
+    is_first = items[0].position == 0
+    if is_first:
+        try_out(shard)
+    with timed(stats, "retrieve_seconds"):
         found = shard.ask(range(len(items)), run.k)
-    with _timed(stats, "liveness_seconds"):
+    if is_first:
+        refuse_silence(shard, found)
+    with timed(stats, "liveness_seconds"):
         live, stale = _usable(ctx, run, items)
     shard = shard.without(stale)
-    with _timed(stats, "score_seconds"):
+    with timed(stats, "score_seconds"):
         scores = shard.score(range(len(items)), found, live)
-    with _timed(stats, "look_seconds"):
+    with timed(stats, "look_seconds"):
         looked = _look_deeper(shard, scores, live)
     stats["underfilled"] = _underfilled(ctx, run, items, found)
-    return _rows(items, found, scores, looked), stats
-
-
-def embed_questions(
-    ctx: Context, run: Run, items: Sequence[GoldenItem], stats: Stats
-) -> tuple[FloatMatrix | None, dict[int, Failure]]:
-    """Return the questions' vectors, from the cache or the provider, and those that failed."""
-    if not run.needs_vectors:
-        return None, {}
-    embedding = EmbeddingSettings.model_validate(run.settings["embedding"])
-    embedder = ctx.embedder(embedding, run.corpus_fingerprint["dimension"])
-    embedder.stats = spent = Spent()
-    with _timed(stats, "embed_seconds"):
-        ids = [str(item.question_id) for item in items]
-        texts = [item.text for item in items]
-        found = embedder.embed(texts, ids, BatchBudget(ctx, run.batch_id))
-    stats["cached_texts"] = spent.hits
-    stats["embedded_texts"] = spent.misses
-    stats["embedding_calls"] = spent.calls
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class ShardQuestions:
-    """The questions of a shard and what they are scored by, with their vectors.
-
-    `failures` are those that could not be embedded.
-    """
-
-    ctx: Context
-    run: Run
-    items: Sequence[GoldenItem]
-    judged: Sequence[Judged]
-    vectors: FloatMatrix | None
-    failures: Mapping[int, Failure]
-
-    def without(self, stale: Mapping[int, Container[str]]) -> "ShardQuestions":
-        """Return them with keys, by position, that count as gone."""
-        judged = [
-            replace(each, stale=stale.get(item.position, ()))
-            for item, each in zip(self.items, self.judged, strict=True)
-        ]
-        return replace(self, judged=judged)
-
-    def ask(
-        self, numbers: Sequence[int], k: int, retriever: Retriever | None = None
-    ) -> list[Ranking | Failure]:
-        """Retrieve what k takes for some of the questions, in one batch; None: as the run does."""
-        asked = [i for i in numbers if i not in self.failures]
-        batch = QueryBatch(
-            texts=[self.items[i].text for i in asked],
-            tenants=[self.items[i].tenant for i in asked],
-            languages=[self.items[i].language for i in asked],
-            vectors=None if self.vectors is None else np.ascontiguousarray(self.vectors[asked]),
-        )
-        if retriever is None:
-            retriever = self.ctx.retriever(self.run.settings, self.run.corpus_fingerprint)
-        limit = needed_limit(k, Level(self.run.level))
-        answers = iter(retriever.retrieve(batch, limit) if asked else [])
-        return [self.failures[i] if i in self.failures else next(answers) for i in numbers]
-
-    def score(
-        self, numbers: Sequence[int], found: Sequence[Ranking | Failure], live: Container[str]
-    ) -> Scores:
-        """Score what came back for some of the questions, by the run's conventions."""
-        return score(
-            [self.judged[i] for i in numbers],
-            found,
-            k=self.run.k,
-            level=Level(self.run.level),
-            measures=[Measure.parse(name) for name in self.run.measures],
-            relevance_threshold=self.run.relevance_threshold,
-            live=live,
-        )
+    return _rows(shard, found, scores, looked), stats
 
 
 def _look_deeper(
@@ -180,13 +102,13 @@ def _underfilled(
 
 
 def _rows(
-    items: Sequence[GoldenItem],
+    shard: ShardQuestions,
     found: Sequence[Ranking | Failure],
     scores: Scores,
     looked: Mapping[int, int | None],
 ) -> list[ResultRow]:
     rows = []
-    for i, item in enumerate(items):
+    for i, item in enumerate(shard.items):
         outcome, result = scores.outcomes[i], found[i]
         rows.append(
             ResultRow(
@@ -199,10 +121,16 @@ def _rows(
                 missing=scores.missing[i],
                 error=_reason(result) if outcome is Outcome.FAILED else None,
                 returned=len(result.keys) if isinstance(result, Ranking) else None,
-                stages=result.stages if isinstance(result, Ranking) else {},
+                stages=_stages(shard.run, result),
             )
         )
     return rows
+
+
+def _stages(run: Run, result: Ranking | Failure) -> Mapping[str, Ranking]:
+    if isinstance(result, Failure) or not run.settings["store_stages"]:
+        return {}
+    return result.stages
 
 
 def _reason(result: Ranking | Failure) -> str | None:
@@ -212,10 +140,3 @@ def _reason(result: Ranking | Failure) -> str | None:
 def _list(values: Any) -> list[float]:  # noqa: ANN401 - a row of a numpy matrix
     numbers: list[float] = values.tolist()
     return numbers
-
-
-@contextmanager
-def _timed(stats: Stats, name: str) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    stats[name] = time.monotonic() - started

@@ -22,8 +22,6 @@ from workers.reviewing import Review
 _END_OF_FILE = b"\x04"
 _INTERRUPT = b"\x03"
 _ESCAPE = b"\x1b"
-_PADDING = b"\0"
-"""No key: terminals fill time with it (ECMA-48, 8.3.88)."""
 _ESCAPE_SECONDS = 0.075
 _INTRODUCERS = (b"[", b"O")
 _PARAMETERS = frozenset(range(0x20, 0x40))
@@ -71,8 +69,6 @@ class Terminal:
         """
         with self._without_signals():
             typed = self._typed()
-            while typed == _PADDING:
-                typed = self._typed()
         if typed.endswith(_INTERRUPT):
             raise KeyboardInterrupt
         if typed in {b"", _END_OF_FILE}:

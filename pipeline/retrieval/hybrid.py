@@ -1,10 +1,11 @@
 """Several strategies asked side by side, their rankings fused."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.fusion import fuse
+from pipeline.retrieval.stages import stages_of
 from pipeline.types import Failure, QueryBatch, Ranking
 
 
@@ -40,10 +41,12 @@ class HybridRetriever:
         return [self._fuse(answers, limit) for answers in zip(*by_arm, strict=True)]
 
     def _fuse(self, answers: Sequence[Ranking | Failure], limit: int) -> Ranking | Failure:
-        """Fuse one question's answers, one an arm."""
-        rankings = []
+        """Fuse one question's answers, one an arm, and keep them as its stages."""
+        rankings, stages = [], dict[str, Ranking]()
         for arm, answer in zip(self._arms, answers, strict=True):
             if isinstance(answer, Failure):
                 return Failure(f"{arm.name}: {answer.reason}")
             rankings.append(answer)
-        return fuse(rankings, [arm.weight for arm in self._arms], self._rrf_k, limit)
+            stages |= stages_of(arm.name, answer)
+        fused = fuse(rankings, [arm.weight for arm in self._arms], self._rrf_k, limit)
+        return replace(fused, stages=stages)

@@ -29,7 +29,8 @@ from workers import calibrating
 from workers.calibrating import Measured, Plan, choose, measure_rounds, plan, stale, store
 from workers.context import Context
 from workers.enqueue import Request
-from workers.measuring import Stats, measure
+from workers.measuring import measure
+from workers.shard_questions import Stats
 
 CHUNKS, QUESTIONS = 2000, 40
 TEXTS = [f"What is written about the matter number {i}?" for i in range(QUESTIONS)]

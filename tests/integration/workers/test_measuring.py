@@ -6,7 +6,7 @@ from db.session import Database
 from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.settings import CorpusSettings
 from pipeline.types import Question
-from tests.integration.db.building import execute, import_set
+from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
 from tests.integration.workers.working import Bell, finish_runs, rows_of, run_of, start_runs
 from workers.context import Context
@@ -72,3 +72,24 @@ def test_a_question_is_searched_within_its_tenant(ctx: Context, bell: Bell) -> N
 
     position = [question.tenant for question in GOLDEN].index("acme")
     assert set(rows_of(ctx, run.id)[position][2]) == {"return:0", "return:1"}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_rankings_of_a_hybrids_arms_are_stored_where_that_is_wanted(
+    open_context: Opener, bell: Bell, kept: bool
+) -> None:
+    settings = open_context().settings.eval.model_copy(update={"store_stages": kept})
+    ctx = open_context(eval=settings)
+    _, vector = finish_runs(ctx, bell, "hybrid", "vector")
+    stages = fetch(
+        ctx.database,
+        "SELECT position, retrieved FROM recallwatch.stage_ranking"
+        " WHERE stage = 'vector' ORDER BY position",
+    )
+    if not kept:
+        assert stages == []
+        return
+    assert [position for position, _ in stages] == list(range(len(GOLDEN)))
+    # An arm is asked deeper than k; its first k are those of the arm alone.
+    alone = [row[2] for row in rows_of(ctx, vector.id)]
+    assert [retrieved[:3] for _, retrieved in stages] == alone

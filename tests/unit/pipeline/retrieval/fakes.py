@@ -1,6 +1,7 @@
 """A retriever that answers from a list and writes down what it was asked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.types import Failure, QueryBatch, Ranking
 
@@ -20,7 +21,7 @@ class FakeRetriever:
         return [
             answer
             if isinstance(answer, Failure)
-            else Ranking(keys=answer.keys[:limit], scores=answer.scores[:limit])
+            else replace(answer, keys=answer.keys[:limit], scores=answer.scores[:limit])
             for answer in self.answers[: len(batch)]
         ]
 

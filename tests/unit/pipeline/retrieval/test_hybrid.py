@@ -1,5 +1,7 @@
 """What a hybrid asks of its arms and makes of their answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.retrieval.fusion import fuse
@@ -19,10 +21,18 @@ def hybrid(*arms: FakeRetriever, rrf_k: int = 60, depth: int = 50) -> HybridRetr
 
 def test_each_questions_rankings_are_fused_with_the_arms_weights() -> None:
     retriever = hybrid(FakeRetriever([FIRST, EMPTY]), FakeRetriever([SECOND, SECOND]), rrf_k=7)
-    assert retriever.retrieve(batch_of(2), 3) == [
-        fuse([FIRST, SECOND], [1.0, 2.0], 7, 3),
-        fuse([EMPTY, SECOND], [1.0, 2.0], 7, 3),
-    ]
+    both, one = retriever.retrieve(batch_of(2), 3)
+    for answer, arms in ((both, [FIRST, SECOND]), (one, [EMPTY, SECOND])):
+        assert isinstance(answer, Ranking)
+        assert replace(answer, stages={}) == fuse(arms, [1.0, 2.0], 7, 3)
+        assert answer.stages == dict(zip(("arm1", "arm2"), arms, strict=True))
+
+
+def test_the_stages_of_an_arm_are_named_after_it() -> None:
+    inner = replace(FIRST, stages={"candidates": SECOND})
+    [answer] = hybrid(FakeRetriever([inner])).retrieve(batch_of(1), 3)
+    assert isinstance(answer, Ranking)
+    assert answer.stages == {"arm1": FIRST, "arm1/candidates": SECOND}
 
 
 @pytest.mark.parametrize(("limit", "asked"), [(5, 50), (50, 50), (80, 80)])
@@ -42,9 +52,8 @@ def test_a_question_that_fails_in_one_arm_fails_and_names_it() -> None:
 
 
 def test_nothing_found_in_any_arm_is_an_empty_ranking() -> None:
-    assert hybrid(FakeRetriever([EMPTY]), FakeRetriever([EMPTY])).retrieve(batch_of(1), 5) == [
-        EMPTY
-    ]
+    [answer] = hybrid(FakeRetriever([EMPTY]), FakeRetriever([EMPTY])).retrieve(batch_of(1), 5)
+    assert answer == Ranking([], [], {"arm1": EMPTY, "arm2": EMPTY})
 
 
 @pytest.mark.parametrize("needs", [(False, False), (True, False), (False, True)])

@@ -1,0 +1,79 @@
+"""What a strategy returns for one question now, with all that a person may want to know of it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.corpus.neighbours import contents
+from pipeline.corpus.tenants import tenants_of
+from pipeline.errors import CorpusError
+from pipeline.retrieval.base import Retriever
+from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking
+from workers.context import Context
+from workers.enqueue import run_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, as a golden set would hold it; at most `k` chunks are wanted."""
+
+    text: str
+    tenant: str | None = None
+    language: str | None = None
+    k: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A strategy's ranking, or why there is none; milliseconds of the search, without embedding.
+
+    `contents` and `tenants` are those of its keys that the corpus holds; `plans` PostgreSQL's plans
+    of the searches, where they were asked for.
+    """
+
+    strategy: str
+    found: Ranking | Failure
+    ms: float
+    contents: Mapping[str, str] = field(default_factory=dict)
+    tenants: Mapping[str, set[str | None]] = field(default_factory=dict)
+    plans: Sequence[str] = ()
+
+
+def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = False) -> Tried:
+    """Ask one strategy one question, as a run would ask it.
+
+    Raises UsageError for an unknown strategy, and what retrieving raises.
+    """
+    settings = run_settings(ctx.settings, strategy)
+    session = None
+    if explain:
+        retriever, session = ctx.explained_retriever(settings)
+    else:
+        retriever = ctx.retriever(settings, {})
+    batch = QueryBatch(
+        [query.text], [query.tenant], [query.language], _vector(ctx, retriever, query.text)
+    )
+    started = time.monotonic()
+    [found] = retriever.retrieve(batch, query.k)
+    ms = 1000 * (time.monotonic() - started)
+    keys = [] if isinstance(found, Failure) else [*found.keys]
+    table = ctx.corpus_table()
+    return Tried(
+        strategy,
+        found,
+        ms,
+        contents(ctx.corpus(), table, keys, tenant=query.tenant),
+        tenants_of(ctx.corpus(), table, keys),
+        session.plans if session is not None else (),
+    )
+
+
+def _vector(ctx: Context, retriever: Retriever, text: str) -> FloatMatrix | None:
+    """Return the question's vector, shape (1, dimensions), where the strategy asks for it."""
+    if not retriever.needs_vectors:
+        return None
+    dimensions = ctx.corpus_table().dimensions
+    vectors, failures = ctx.embedder(dimensions=dimensions).embed([text])
+    if failures:
+        raise CorpusError(f"the question cannot be embedded: {failures[0].reason}")
+    return vectors
