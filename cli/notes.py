@@ -142,13 +142,22 @@ def fact_notes(run: Run) -> Iterable[str]:
         )
     if facts.get("empty"):
         yield f"{facts['empty']} questions got no result at all (scored 0)"
-    if facts.get("underfilled"):
+    yield from map(_underfilled, facts.get("underfilled") or ())
+    if facts.get("unknown_keys"):
         yield (
-            f"{facts['underfilled']:.0f} questions got fewer than k results though the corpus has"
-            " more: raise ef_search, or set iterative_scan"
+            f"{facts['unknown_keys']:.0f} results are not in the corpus: are their keys spelled"
+            " document_id:chunk_index, and is it the same corpus?"
         )
     if facts.get("unanswerable"):
         yield _unanswerable(facts)
+
+
+def _underfilled(found: dict[str, Any]) -> str:
+    stage = f" from {found['stage']}" if found["stage"] else ""
+    return (
+        f"{found['questions']} questions got fewer results{stage} than the corpus has for them:"
+        f" {found['cause']}"
+    )
 
 
 def source_notes(run: Run) -> Iterable[str]:

@@ -68,8 +68,10 @@ def run_version(found: RunContext) -> Record:
 def result_record(run: Run, row: Any) -> Record:  # noqa: ANN401 - a row of db.results.details
     """Return one question's result; `expected` holds the keys that were live, at the run's level.
 
-    Its metrics are at full precision and None where the question was not scored; those of exact
-    search are None where it was not asked.
+    `first_rank_in_stages`: at which rank the first of them came in each stage of the strategy, None
+    where in none; None in all for a strategy of one stage. `returned`: rows that came back, before
+    they were cut and collapsed. Its metrics are at full precision and None where the question was
+    not scored; those of exact search are None where it was not asked.
     """
     measured = row.measured or [None] * len(run.measures)
     return {
@@ -88,6 +90,9 @@ def result_record(run: Run, row: Any) -> Record:  # noqa: ANN401 - a row of db.r
         "scores": row.scores,
         "outcome": row.outcome,
         "first_rank": row.first_rank,
+        "first_rank_in_stages": row.first_in_stages,
+        "returned": row.returned,
+        "leaked": row.leaked,
         "error": row.error,
         "metrics": dict(zip(run.measures, measured, strict=True)),
         "exact_retrieved": row.exact_retrieved,

@@ -1,6 +1,6 @@
 """Runs as a person reads them: tables, failures, verdicts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -35,6 +35,9 @@ CAUSES = {
 
 HEADLINE = ("hit", "recall", "precision", "mrr", "map", "ndcg")
 QUESTION_WIDTH = 90
+
+FOUND_AT = 3
+"""The place of that column among those of misses."""
 
 WIDER = "*"
 """Marks a rank that only a search wider than the served one gives."""
@@ -125,8 +128,13 @@ def misses_table(run: Run, rows: Iterable[Any], *, title: str) -> Table:
         Column("got", wrap=True, max_width=22),
         Column("found at", right=True),
     ]
-    cells = [_miss(run, row) for row in rows]
-    return with_note(table(title, columns, cells), wider_note([c[-1] for c in cells], run.k))
+    listed = list(rows)
+    staged = any(getattr(row, "first_in_stages", None) for row in listed)
+    columns += [Column("in stages", wrap=True, max_width=18)] if staged else []
+    cells = [_miss(run, row) for row in listed]
+    shown = [cell if staged else cell[: FOUND_AT + 1] for cell in cells]
+    note = wider_note([cell[FOUND_AT] for cell in cells], run.k)
+    return with_note(table(title, columns, shown), note)
 
 
 def deeper(rank: int | None, k: int) -> object:
@@ -154,7 +162,15 @@ def _miss(run: Run, row: Any) -> list[object]:  # noqa: ANN401 - a row of db.res
         _few(best),
         row.error if row.outcome == "failed" else _few(row.retrieved),
         deeper(row.first_rank, run.k),
+        _stages(getattr(row, "first_in_stages", None)),
     ]
+
+
+def _stages(ranks: Mapping[str, int | None] | None) -> str | None:
+    """Say at which rank each stage had an expected key: where it was lost."""
+    if not ranks:
+        return None
+    return ", ".join(f"{stage} {rank or 'none'}" for stage, rank in sorted(ranks.items()))
 
 
 def _few(keys: Sequence[str]) -> str:

@@ -180,6 +180,22 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
     return dict(session.execute(query, {"run_id": run_id}).mappings().one())
 
 
+def leaks(session: Session, run: Run) -> dict[str, Any] | None:
+    """Count the results that are another tenant's, and give one; None: there are none."""
+    query = text("""
+        SELECT count(*) AS questions, sum(cardinality(r.leaked))::bigint AS results,
+            (array_agg(r.leaked[1] ORDER BY r.position))[1] AS key,
+            (array_agg(i.text ORDER BY r.position))[1] AS question,
+            (array_agg(i.tenant ORDER BY r.position))[1] AS tenant
+        FROM recallwatch.result r
+        JOIN recallwatch.run ON run.id = r.run_id JOIN recallwatch.batch b ON b.id = run.batch_id
+        JOIN recallwatch.golden_item i ON i.version_id = b.version_id AND i.position = r.position
+        WHERE r.run_id = :run_id AND cardinality(r.leaked) > 0
+    """)
+    found = session.execute(query, {"run_id": run.id}).mappings().one()
+    return dict(found) if found["questions"] else None
+
+
 @dataclass(frozen=True, slots=True)
 class MustPass:
     """What became of a run's must-pass questions: `missed` are the texts of those without a hit."""
@@ -215,9 +231,22 @@ def shard_stats(session: Session, run_id: int) -> dict[str, float]:
     return {row.key: row.total for row in session.execute(query, {"run_id": run_id})}
 
 
-_DETAIL = """
+# At document level a stage's chunks stand for their documents, as they do in the run's ranking.
+_NAME = "CASE run.level WHEN 'document' THEN regexp_replace({}, ':[^:]*$', '') ELSE {} END"
+
+_FIRST_IN_STAGES = f"""
+(SELECT jsonb_object_agg(s.stage, (
+    SELECT min(found.rank) FROM unnest(s.retrieved) WITH ORDINALITY AS found (key, rank)
+    JOIN jsonb_each_text(i.expected) AS e
+      ON {_NAME.format("e.key", "e.key")} = {_NAME.format("found.key", "found.key")}
+    WHERE e.value::integer >= run.relevance_threshold
+      AND {_NAME.format("e.key", "e.key")} <> ALL(r.missing)))
+ FROM recallwatch.stage_ranking s WHERE s.run_id = r.run_id AND s.position = r.position)
+"""
+
+_DETAIL = f"""
 SELECT r.*, i.external_id, i.question_id, i.content_hash, i.text, i.expected, i.kind, i.category,
-       i.tenant, i.language, i.source, i.must_pass,
+       i.tenant, i.language, i.source, i.must_pass, {_FIRST_IN_STAGES} AS first_in_stages,
        x.retrieved AS exact_retrieved, x.measured AS exact_measured
 FROM recallwatch.result r LEFT JOIN recallwatch.exact_result x USING (run_id, position)
 JOIN recallwatch.run ON run.id = r.run_id JOIN recallwatch.batch b ON b.id = run.batch_id

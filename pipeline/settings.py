@@ -13,7 +13,9 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline.alerts.settings import AlertSettings
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.embedding.shapes import SHAPES
 from pipeline.generation.settings import GenerationSettings
 from pipeline.retrieval.strategies import BUILT_IN, Strategy, check_parts
 from pipeline.schedules import WEEKLY, Schedule
@@ -21,7 +23,6 @@ from pipeline.server_urls import passwords
 from pipeline.settings_types import (
     MAX_K,
     Folder,
-    Identifier,
     PostgresUrl,
     RedisUrl,
     Section,
@@ -32,55 +33,18 @@ from pipeline.settings_types import (
 from pipeline.types import Level
 from pipeline.verdict.settings import GateSettings
 
-MANAGED_TABLE = "recallwatch_corpus.chunks"
-"""The chunks table that `recallwatch corpus load` owns."""
-
 SHORTEST_SECRET = 6
 """Characters. A shorter password is masked in URLs only: elsewhere it would blot out words."""
 
-ENVIRONMENT_ONLY = ("openai_api_key", "anthropic_api_key", "slack_webhook_url")
+ENVIRONMENT_ONLY = (
+    "openai_api_key",
+    "voyage_api_key",
+    "cohere_api_key",
+    "tei_api_key",
+    "anthropic_api_key",
+    "slack_webhook_url",
+)
 """Keys that recallwatch.toml may not hold: the file is made to be committed."""
-
-
-class CorpusSettings(Section):
-    """Where the chunks live. The defaults describe the table that `corpus load` writes."""
-
-    table: Visible = Field(MANAGED_TABLE, description="chunks table, as schema.table or table")
-    document_id: Identifier = Field("document_id", description="column: document id")
-    chunk_index: Identifier = Field(
-        "chunk_index", description="column: number of the chunk in its document"
-    )
-    content: Identifier = Field("content", description="column: the chunk's text")
-    embedding: Identifier = Field("embedding", description="column: vector(n)")
-    tenant: Identifier | None = Field(None, description="column: tenant, where there is one")
-    language: Identifier | None = Field(None, description="column: language, where there is one")
-    text_search: Identifier | None = Field(
-        None, description="column: tsvector; without it texts are parsed at each search (slow)"
-    )
-    text_config: Visible | None = Field(
-        None,
-        description="text search configuration for questions without a language; "
-        "unset: the one most chunks have, else simple",
-        examples=["english"],
-    )
-
-    staging: bool = Field(
-        default=False,
-        description="true: recallwatch calibrate --reindex may rebuild the vector index",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _describe_managed_table(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic's signature
-        if isinstance(values, dict) and values.get("table", MANAGED_TABLE) == MANAGED_TABLE:
-            managed = {"tenant": "tenant", "language": "language", "text_search": "text_search"}
-            return managed | values
-        return values
-
-    @property
-    def is_managed(self) -> bool:
-        """True when the table is the one that `recallwatch corpus load` writes."""
-        return self.table == MANAGED_TABLE
 
 
 def _check_brackets(value: Any) -> Any:  # noqa: ANN401 - not validated yet
@@ -115,6 +79,11 @@ class EvalSettings(Section):
     )
     look_depth: int = Field(
         50, ge=1, le=MAX_K, description="how deep to look for the first expected key of a miss"
+    )
+    store_stages: bool = Field(
+        default=True,
+        description="true: keep the rankings of a hybrid's arms and a reranker's candidates, for"
+        " tune and to say in which stage a question was lost (some 1.5 kB a question and arm)",
     )
     shard_size: int = Field(500, ge=1, le=10_000, description="questions a task evaluates")
     exact_budget: float = Field(
@@ -185,6 +154,9 @@ class Settings(BaseSettings):
         default=False, description="true: servers on other machines may go without a password"
     )
     openai_api_key: SecretStr | None = Field(None, description="only from the environment")
+    voyage_api_key: SecretStr | None = Field(None, description="only from the environment")
+    cohere_api_key: SecretStr | None = Field(None, description="only from the environment")
+    tei_api_key: SecretStr | None = Field(None, description="only from the environment")
     anthropic_api_key: SecretStr | None = Field(None, description="only from the environment")
     slack_webhook_url: WebhookUrl | None = Field(None, description="only from the environment")
     state_dir: Folder = Field(
@@ -209,6 +181,9 @@ class Settings(BaseSettings):
     alerts: AlertSettings = AlertSettings()
     log: LogSettings = LogSettings()
     strategies: dict[StrategyName, Strategy] = Field(BUILT_IN, description="named ways to retrieve")
+    models: dict[StrategyName, EmbeddingSettings] = Field(
+        {}, description="embedding models to compare by name, each a table like [embedding]"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -224,6 +199,13 @@ class Settings(BaseSettings):
         `pipeline.settings_loading` passes the file and the environment, and knows which was which.
         """
         return (init_settings,)
+
+    def embedding_key(self, embedding: EmbeddingSettings) -> SecretStr | None:
+        """Return the key of an embedding provider; None: it is not set, or needs none."""
+        if embedding.provider == "local":
+            return None
+        key: SecretStr | None = getattr(self, SHAPES[embedding.provider].key.lower())
+        return key
 
     def secret_values(self) -> list[str]:
         """Return what must not be shown: the keys, the webhook and the URLs' passwords."""

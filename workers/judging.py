@@ -7,12 +7,13 @@ from db.models import Run
 from db.results import Aggregate
 from db.runs import RunContext
 from db.session import Session
+from pipeline.types import Verdict
 from pipeline.verdict import estimate
 from pipeline.verdict.calibration import staleness, untouched
 from pipeline.verdict.compare import Comparison
 from pipeline.verdict.estimate import NoiseEstimate
 from pipeline.verdict.gate import Gate, Judgement
-from pipeline.verdict.own_rules import Own, measured
+from pipeline.verdict.own_rules import Leaks, Own, leak_findings, measured
 from pipeline.verdict.rules import Against, judge
 from workers.exact_plan import has_index
 
@@ -23,7 +24,7 @@ def judge_run(session: Session, found: RunContext, aggregate: Aggregate) -> Judg
     gate, own = Gate.from_json(run.gate), _own(session, found, aggregate)
     unmeasured = measured(gate, own)
     if unmeasured is not None:
-        return _with_example(run, unmeasured)
+        return _with_leaks(_with_example(run, unmeasured), own)
     last, pinned = _references(session, found)
     against_last = hold_against(session, found, last) if last else None
     against_pinned = hold_against(session, found, pinned) if pinned else None
@@ -49,6 +50,7 @@ def _own(session: Session, found: RunContext, aggregate: Aggregate) -> Own:
         must_pass=must_pass.scored,
         missed=must_pass.missed,
         not_scored=must_pass.not_scored,
+        leaks=Leaks(**found_leaks) if (found_leaks := facts.get("leaks")) else None,
     )
 
 
@@ -60,6 +62,14 @@ def _with_example(run: Run, judgement: Judgement) -> Judgement:
     (finding,) = judgement.findings
     said = replace(finding, text=f"{finding.text}; first error: {example}")
     return replace(judgement, findings=[said])
+
+
+def _with_leaks(judgement: Judgement, own: Own) -> Judgement:
+    """Have leaks told of a run that could not be measured: they are the worse of the two."""
+    leaks = leak_findings(own)
+    if not leaks:
+        return judgement
+    return replace(judgement, verdict=Verdict.REGRESSED, findings=[*leaks, *judgement.findings])
 
 
 def _references(session: Session, found: RunContext) -> tuple[Run | None, Run | None]:

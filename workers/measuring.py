@@ -6,14 +6,15 @@ from typing import Any
 from db.models import GoldenItem, Run
 from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
-from pipeline.corpus.statistics import tenant_sizes
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.scoring import Judged, Scores
-from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, Kind, Level, Outcome, Ranking
 from workers.context import Context
 from workers.evidence import usable
+from workers.leaks import look_for_foreign
 from workers.probing import refuse_silence, try_out
 from workers.shard_questions import ShardQuestions, Stats, embed_questions, timed
+from workers.underfill import count_underfilled, to_stats
 
 
 def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
@@ -41,8 +42,11 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
         scores = shard.score(range(len(items)), found, live)
     with timed(stats, "look_seconds"):
         looked = _look_deeper(shard, scores, live)
-    stats["underfilled"] = _underfilled(ctx, run, items, found)
-    return _rows(shard, found, scores, looked), stats
+    stats |= to_stats(count_underfilled(shard, found))
+    with timed(stats, "foreign_seconds"):
+        foreign = look_for_foreign(shard, found)
+    stats["unknown_keys"] = foreign.unknown
+    return _rows(shard, found, scores, looked, foreign.leaked), stats
 
 
 def _look_deeper(
@@ -80,32 +84,12 @@ def _usable(
     return live_keys(ctx.corpus(), table, keys, Level.DOCUMENT), {}
 
 
-def _underfilled(
-    ctx: Context, run: Run, items: Sequence[GoldenItem], found: Sequence[Ranking | Failure]
-) -> int:
-    """Count vector searches that returned fewer than k rows though the corpus has more.
-
-    The index gave up: ef_search too low, or a tenant filter without an iterative scan.
-    """
-    short = [
-        (item.tenant, len(ranking.keys))
-        for item, ranking in zip(items, found, strict=True)
-        if isinstance(ranking, Ranking) and len(ranking.keys) < run.k
-    ]
-    if not short or run.settings["strategy"]["kind"] != "vector":
-        return 0
-    table = ctx.corpus_table(CorpusSettings.model_validate(run.settings["corpus"]))
-    sizes = tenant_sizes(ctx.corpus(), table)
-    whole = run.corpus_fingerprint["embedded"]
-    searched = [(sizes.get(tenant, 0) if tenant else whole, rows) for tenant, rows in short]
-    return sum(rows < min(run.k, chunks) for chunks, rows in searched)
-
-
 def _rows(
     shard: ShardQuestions,
     found: Sequence[Ranking | Failure],
     scores: Scores,
     looked: Mapping[int, int | None],
+    leaked: Mapping[int, Sequence[str]],
 ) -> list[ResultRow]:
     rows = []
     for i, item in enumerate(shard.items):
@@ -121,6 +105,7 @@ def _rows(
                 missing=scores.missing[i],
                 error=_reason(result) if outcome is Outcome.FAILED else None,
                 returned=len(result.keys) if isinstance(result, Ranking) else None,
+                leaked=leaked.get(i, ()),
                 stages=_stages(shard.run, result),
             )
         )

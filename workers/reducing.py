@@ -18,6 +18,7 @@ from workers.failing import fail_within
 from workers.judging import judge_run
 from workers.outbox import write_alerts
 from workers.retrying import wait_before_retry
+from workers.underfill import from_stats
 
 log = structlog.get_logger(__name__)
 
@@ -118,7 +119,11 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
     run.by_tenant = _groups(session, found, "tenant")
     run.by_source = _groups(session, found, "source")
     stats = results.shard_stats(session, run.id)
-    run.facts = results.facts(session, run.id) | {"underfilled": stats.get("underfilled", 0)}
+    run.facts = results.facts(session, run.id) | {
+        "underfilled": from_stats(stats),
+        "unknown_keys": stats.get("unknown_keys", 0),
+        "leaks": results.leaks(session, run),
+    }
     run.latency = _latency(stats)
     run.cost = _cost(stats)
     run.exact = exact_figures.summary(session, run)

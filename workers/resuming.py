@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from db import run_states, runs, shards
 from db.models import Run
 from db.session import Session
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import fingerprint
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import UsageError
-from pipeline.settings import CorpusSettings
 from pipeline.types import RunStatus
 from workers import doorbell
 from workers.context import Context

@@ -21,6 +21,7 @@ TellingRule = Literal[
     "floor",
     "category_max_drop",
     "must_pass",
+    "leak",
     "max_failed",
     "max_ineligible",
     "failed",

@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.settings import GenerationSettings
-from pipeline.settings import CorpusSettings
 
 
 class GenerationPlan(BaseModel):

@@ -11,12 +11,26 @@ from pipeline.retrieval.strategies import (
     HttpStrategy,
     PythonStrategy,
     RerankStrategy,
+    SqlStrategy,
     Strategy,
     VectorStrategy,
     parts_of,
 )
 
 _STRATEGY: TypeAdapter[Strategy] = TypeAdapter(Strategy)
+
+
+CANDIDATES = "candidates"
+"""The name of the stage that a reranker's candidates are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A leaf of a tree, under the name that its rankings have, asked for `limit` results."""
+
+    name: str
+    tree: "StrategyTree"
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,31 @@ class StrategyTree:
         yield self
         for part in self.parts.values():
             yield from part.all()
+
+    def stages(self, limit: int) -> Iterator["Stage"]:
+        """Yield its leaves as stages of a search for `limit` results, from left to right.
+
+        A tree without parts is the one stage, without a name.
+        """
+        if not self.parts:
+            yield Stage("", self, limit)
+        depth = max(limit, getattr(self.strategy, "depth", 0))
+        for name, part in self.parts.items():
+            own = CANDIDATES if isinstance(self.strategy, RerankStrategy) else name
+            for stage in part.stages(depth):
+                full = f"{own}/{stage.name}" if stage.name else own
+                yield Stage(full, stage.tree, stage.limit)
+
+    @property
+    def ignores_tenants(self) -> bool:
+        """Whether any of its searches is told that tenants do not matter."""
+        return any(getattr(each.strategy, "tenant", "") == "ignore" for each in self.searches())
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether any of its searches is in the owner's words: SQL, a server or code of theirs."""
+        own = (SqlStrategy, HttpStrategy, PythonStrategy)
+        return any(isinstance(each.strategy, own) for each in self.searches())
 
     @property
     def reranks(self) -> bool:

@@ -51,6 +51,7 @@ class Rule(StrEnum):
     MIN_SHARED = "min_shared"
     MAX_FAILED = "max_failed"
     MAX_INELIGIBLE = "max_ineligible"
+    LEAK = "leak"
     FIRST = "first"
     FAILED = "failed"
     CANCELLED = "cancelled"

@@ -1,7 +1,7 @@
 """The rules that look at a run alone: could it be measured, and does it reach what it must."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from pipeline.types import Verdict
 from pipeline.verdict.compare import Comparison
@@ -13,12 +13,27 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leaks:
+    """Results that are another tenant's: how many, of how many questions, and one of them.
+
+    `tenant` is the question's own; `key` the chunk that is not.
+    """
+
+    results: int
+    questions: int
+    key: str
+    question: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
     """What is known of a run without another, in questions.
 
     `ineligible` counts answerable questions without a live key. `metrics` are means over the
     scored ones. `must_pass` counts those marked so and scored, `missed` are the ones among them
-    without a hit at k, `not_scored` counts those that failed or have no live key.
+    without a hit at k, `not_scored` counts those that failed or have no live key. `leaks`: another
+    tenant's results, where there are any.
     """
 
     scored: int
@@ -29,6 +44,7 @@ class Own:
     must_pass: int = 0
     missed: Sequence[str] = ()
     not_scored: int = 0
+    leaks: Leaks | None = None
 
 
 def measured(gate: Gate, own: Own) -> Judgement | None:
@@ -73,7 +89,24 @@ def own_findings(gate: Gate, own: Own) -> list[Finding]:
         for metric, floor in gate.floor.items()
         if own.metrics[metric] < floor - ROUNDING
     ]
-    return low + _must_pass(own) if gate.must_pass else low
+    found = leak_findings(own) + low
+    return found + _must_pass(own) if gate.must_pass else found
+
+
+def leak_findings(own: Own) -> list[Finding]:
+    """Return a finding where results are another tenant's: no setting makes that right."""
+    leaks = own.leaks
+    if leaks is None:
+        return []
+    return [
+        Finding(
+            rule=Rule.LEAK,
+            verdict=Verdict.REGRESSED,
+            text=f"{leaks.results} results of {leaks.questions} questions are another tenant's, as"
+            f" {leaks.key} for {leaks.question!r} of tenant {leaks.tenant}",
+            figures=asdict(leaks),
+        )
+    ]
 
 
 def _must_pass(own: Own) -> list[Finding]:

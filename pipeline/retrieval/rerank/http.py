@@ -4,12 +4,13 @@ Sources: docs.cohere.com/reference/rerank, api.jina.ai (POST /v1/rerank),
 docs.voyageai.com/reference/reranker-api, huggingface.github.io/text-embeddings-inference (/rerank).
 """
 
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.retrieval.http.endpoint import Endpoint, Refused
+from pipeline.retrieval.http.call import Refused
+from pipeline.retrieval.http.endpoint import Endpoint
 from pipeline.retrieval.rerank.base import Candidates, Scored
 from pipeline.retrieval.strategies.rerank import HttpReranker
 from pipeline.types import Failure
@@ -53,7 +54,10 @@ _SHAPES: Mapping[str, _Shape] = {
 
 
 class HttpRerankerClient:
-    """Asks an endpoint once a question, with all its candidates."""
+    """Asks an endpoint once a question, or more often where it takes fewer documents at once.
+
+    A score is of a question and a document, so those of several requests can be compared.
+    """
 
     def __init__(self, settings: HttpReranker, endpoint: Endpoint) -> None:
         self._shape = _SHAPES[settings.shape]
@@ -62,9 +66,27 @@ class HttpRerankerClient:
 
     def score(self, asked: Sequence[Candidates]) -> list[Sequence[Scored] | Failure]:
         """See `Reranker.score`; raises as `Endpoint.post_all` does."""
-        bodies = [self._shape.body(self._settings.model, each) for each in asked]
-        replies = self._endpoint.post_all(bodies)
-        return [self._read(reply, one) for reply, one in zip(replies, asked, strict=True)]
+        parts = [self._parts(each) for each in asked]
+        together = [part for some in parts for part in some]
+        bodies = [self._shape.body(self._settings.model, part) for part in together]
+        replies = zip(self._endpoint.post_all(bodies), together, strict=True)
+        read = iter([self._read(reply, part) for reply, part in replies])
+        return [self._merged([next(read) for _ in some]) for some in parts]
+
+    def _parts(self, asked: Candidates) -> list[Candidates]:
+        size = self._settings.documents_at_once
+        starts = range(0, len(asked.texts), size)
+        return [Candidates(asked.question, asked.texts[start : start + size]) for start in starts]
+
+    def _merged(self, parts: Sequence[Sequence[Scored] | Failure]) -> Sequence[Scored] | Failure:
+        """Return the scores of a question's parts, or the first failure of one."""
+        merged: list[Scored] = []
+        for number, part in enumerate(parts):
+            if isinstance(part, Failure):
+                return part
+            before = number * self._settings.documents_at_once
+            merged += [Scored(before + each.position, float(each.score)) for each in part]
+        return merged
 
     def _read(self, reply: object, asked: Candidates) -> Sequence[Scored] | Failure:
         if isinstance(reply, Refused):
@@ -89,5 +111,7 @@ def _checked(scored: Sequence[Scored], texts: int) -> Sequence[Scored] | Failure
 
 
 def _is_number(score: object) -> bool:
-    is_bool = isinstance(score, bool)
-    return isinstance(score, int | float) and not is_bool and math.isfinite(score)
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        return False
+    # An integer of JSON may be larger than any float.
+    return abs(score) <= sys.float_info.max

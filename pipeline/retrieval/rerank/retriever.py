@@ -7,9 +7,8 @@ from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.rerank.base import Candidates, Reranker, Scored
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.stages import stages_of
+from pipeline.retrieval.tree import CANDIDATES
 from pipeline.types import Failure, QueryBatch, Ranking
-
-STAGE = "candidates"
 
 Answer = Ranking | Failure
 
@@ -67,11 +66,11 @@ class RerankRetriever:
         limit: int,
     ) -> Answer:
         if isinstance(candidates, Failure):
-            return Failure(f"{STAGE}: {candidates.reason}")
+            return Failure(f"{CANDIDATES}: {candidates.reason}")
         if isinstance(scored, Failure):
             return Failure(f"reranker: {scored.reason}")
         if scored is None and candidates.keys:
             return Failure(f"none of the candidates, as {candidates.keys[0]}, is in the corpus")
         best = sorted(scored or (), key=lambda each: (-each.score, each.position))[:limit]
         keys = [known[each.position] for each in best]
-        return Ranking(keys, [each.score for each in best], stages_of(STAGE, candidates))
+        return Ranking(keys, [each.score for each in best], stages_of(CANDIDATES, candidates))

@@ -3,8 +3,8 @@
 import pytest
 
 from db.session import Database
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.retrieval.strategies import VectorStrategy
-from pipeline.settings import CorpusSettings
 from pipeline.types import Question
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
@@ -12,14 +12,14 @@ from tests.integration.workers.working import Bell, finish_runs, rows_of, run_of
 from workers.context import Context
 
 
-def underfilled(ctx: Context, bell: Bell, db: Database, strategy: str) -> float:
+def underfilled(ctx: Context, bell: Bell, db: Database, strategy: str) -> int:
     """Evaluate after most chunks went: fewer rows come back than the corpus had at the start."""
     run_id = start_runs(ctx, strategy).run_ids[0]
     execute(db, "DELETE FROM recallwatch_corpus.chunks WHERE document_id <> 'reset'")
     bell.work(ctx)
     facts = run_of(ctx, run_id).facts
     assert facts is not None
-    return float(facts["underfilled"])
+    return sum(each["questions"] for each in facts["underfilled"])
 
 
 @pytest.mark.parametrize("tenant", ["tenant", None])
@@ -41,7 +41,7 @@ def test_full_searches_are_not_underfilled(ctx: Context, bell: Bell) -> None:
 
     assert run.facts is not None
     # A tenant's two chunks are all there are: three cannot be had.
-    assert run.facts["underfilled"] == 0
+    assert run.facts["underfilled"] == []
 
 
 def test_looking_deeper_says_at_which_rank_a_miss_would_come(

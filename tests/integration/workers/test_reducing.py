@@ -272,7 +272,8 @@ def test_times_and_costs_are_those_of_all_shards(ctx: Context, db: Database, nam
     for number in (0, 1):
         hold = claimed(db, run_id, number)
         rows = [scored(p) for p in range(hold.first, hold.last + 1)]
-        stats = {"questions": 2, "retrieve_seconds": 0.5, "embedded_texts": 3, "underfilled": 1}
+        stats = {"questions": 2, "retrieve_seconds": 0.5, "embedded_texts": 3,
+                 "underfilled\nvector\nef_search": 1, "unknown_keys": 2}  # fmt: skip
         with db.begin() as session:
             results.store(session, hold, rows, stats=stats)
     reduce(ctx, run_id)
@@ -281,4 +282,5 @@ def test_times_and_costs_are_those_of_all_shards(ctx: Context, db: Database, nam
     assert run.latency == {"retrieve_seconds": 1.0, "retrieve_ms_per_question": 250.0}
     assert run.cost == {"embedded_texts": 6}
     assert run.facts is not None
-    assert run.facts["underfilled"] == 2
+    assert run.facts["underfilled"] == [{"stage": "vector", "cause": "ef_search", "questions": 2}]
+    assert (run.facts["unknown_keys"], run.facts["leaks"]) == (4, None)
