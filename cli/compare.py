@@ -11,7 +11,7 @@ from cli.changes import change_rows, ranks
 from cli.context import Context, pass_context
 from cli.lazy import examples
 from cli.markdown import changes_table, question_list
-from cli.notes import comparison_notes
+from cli.notes import comparison_notes, latency_notes
 from cli.output import Column, print_json, table
 from cli.report import shorten, wider_note, with_note
 from cli.servers import open_servers
@@ -63,11 +63,11 @@ def compare(
         }
     if as_json:
         listed = {f"{name}_questions": [*map(_record, rows)] for name, rows in moved.items()}
-        print_json(found.to_json() | listed)
+        print_json(found.to_json() | listed | _latency(before, after))
     elif markdown:
         click.echo(_markdown(after, found, moved))
     else:
-        _print(context, after, found, moved)
+        _print(context, before, after, found, moved)
 
 
 def _check(before: Run, after: Run) -> None:
@@ -95,8 +95,10 @@ def _record(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of db.compariso
     }
 
 
-def _print(context: Context, run: Run, found: Comparison, moved: dict[str, Any]) -> None:
-    for note in _notes(found):
+def _print(
+    context: Context, before: Run, run: Run, found: Comparison, moved: dict[str, Any]
+) -> None:
+    for note in (*_notes(found), *latency_notes(_latency(before, run))):
         context.console.print(note, soft_wrap=True)
     figures = (f"run {found.reference}", f"run {run.id}", "difference", "95 % interval", "p")
     columns: list[str | Column] = ["metric", *(Column(name, right=True) for name in figures)]
@@ -109,6 +111,12 @@ def _print(context: Context, run: Run, found: Comparison, moved: dict[str, Any])
         if questions:
             context.console.print()
             context.console.print(_moves(name, questions, run.k))
+
+
+def _latency(before: Run, run: Run) -> dict[str, Any]:
+    """Return how long a search took in either run."""
+    now, then = (each.latency or {} for each in (run, before))
+    return {"search_ms": now.get("search_ms"), "search_ms_before": then.get("search_ms")}
 
 
 def _notes(found: Comparison) -> Iterator[str]:

@@ -33,6 +33,7 @@ def run_notes(run: Run) -> Iterator[Note]:
     yield from map(Note, exact_notes(run))
     yield from map(Note, _compared(run))
     yield from map(Note, fact_notes(run))
+    yield from map(Note, latency_notes(run.latency or {}))
     yield from map(Note, source_notes(run))
 
 
@@ -158,6 +159,21 @@ def _underfilled(found: dict[str, Any]) -> str:
         f"{found['questions']} questions got fewer results{stage} than the corpus has for them:"
         f" {found['cause']}"
     )
+
+
+def latency_notes(latency: dict[str, Any]) -> Iterable[str]:
+    """Say how long a search takes by itself, and took before."""
+    now, before = latency.get("search_ms"), latency.get("search_ms_before")
+    if now:
+        was = f"; before {_percentiles(before)}" if before else ""
+        yield (
+            f"one search {_percentiles(now)}{was} (from the worker, {now['n']:.0f} searches,"
+            " embedding not counted)"
+        )
+
+
+def _percentiles(ms: dict[str, float]) -> str:
+    return ", ".join(f"{name} {ms[name]:.1f}" for name in ("p50", "p95", "p99")) + " ms"
 
 
 def source_notes(run: Run) -> Iterable[str]:

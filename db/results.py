@@ -29,6 +29,7 @@ class ResultRow:
     error: str | None
     returned: int | None = None
     leaked: Sequence[str] = ()
+    ms: float | None = None
     stages: Mapping[str, Ranking] = field(default_factory=dict)
 
 
@@ -56,10 +57,10 @@ class Aggregate:
 
 _COPY = """
 COPY recallwatch.result (run_id, position, outcome, retrieved, scores, measured, first_rank,
-                         missing, error, returned, leaked) FROM STDIN (FORMAT BINARY)
+                         missing, error, returned, leaked, ms) FROM STDIN (FORMAT BINARY)
 """
 _TYPES = ["int8", "int4", "text", "text[]", "float8[]", "float8[]", "int4", "text[]", "text",
-          "int4", "text[]"]  # fmt: skip
+          "int4", "text[]", "float8"]  # fmt: skip
 
 _COPY_STAGES = """
 COPY recallwatch.stage_ranking (run_id, position, stage, retrieved, scores)
@@ -94,7 +95,7 @@ def _write(session: Session, run_id: int, rows: Sequence[ResultRow]) -> None:
             measured = None if row.measured is None else list(row.measured)
             copy.write_row((run_id, row.position, row.outcome, list(row.retrieved),
                             list(row.scores), measured, row.first_rank, list(row.missing),
-                            row.error, row.returned, list(row.leaked)))  # fmt: skip
+                            row.error, row.returned, list(row.leaked), row.ms))  # fmt: skip
 
 
 def _write_stages(session: Session, run_id: int, rows: Sequence[ResultRow]) -> None:
@@ -178,6 +179,23 @@ def facts(session: Session, run_id: int) -> dict[str, Any]:
         WHERE r.run_id = :run_id
     """)
     return dict(session.execute(query, {"run_id": run_id}).mappings().one())
+
+
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def latency(session: Session, run_id: int) -> dict[str, float] | None:
+    """Return the percentiles, in milliseconds, of the `n` searches that were timed; None: none was.
+
+    Interpolated between the two searches around, as numpy does by default.
+    """
+    columns = ", ".join(
+        f"percentile_cont({share}) WITHIN GROUP (ORDER BY ms) AS {name}"
+        for name, share in PERCENTILES.items()
+    )
+    query = text(f"SELECT count(ms) AS n, {columns} FROM recallwatch.result WHERE run_id = :run_id")
+    found = session.execute(query, {"run_id": run_id}).mappings().one()
+    return dict(found) if found["n"] else None
 
 
 def leaks(session: Session, run: Run) -> dict[str, Any] | None:

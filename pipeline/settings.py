@@ -85,6 +85,13 @@ class EvalSettings(Section):
         description="true: keep the rankings of a hybrid's arms and a reranker's candidates, for"
         " tune and to say in which stage a question was lost (some 1.5 kB a question and arm)",
     )
+    latency_sample: int = Field(
+        100,
+        ge=0,
+        le=10_000,
+        description="questions that are also searched one at a time, for percentiles of the time"
+        " a search takes; 0: none",
+    )
     shard_size: int = Field(500, ge=1, le=10_000, description="questions a task evaluates")
     exact_budget: float = Field(
         60.0,

@@ -103,15 +103,10 @@ class ShardState(StrEnum):
 
 
 class ShardKind(StrEnum):
-    """What a shard's task does.
-
-    `SERVED`: search as production does. `EXACT`: search exactly, beside it. `LATENCY`: search for
-    a few questions one at a time, with a clock.
-    """
+    """What a shard's task does: search as production does, or exactly, beside it."""
 
     SERVED = "served"
     EXACT = "exact"
-    LATENCY = "latency"
 
 
 class SlotOutcome(StrEnum):

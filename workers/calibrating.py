@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from db import calibrations, golden
 from db.models import Calibration, GoldenVersion, Run
 from db.session import allow_idling
-from pipeline.corpus.indexing import VectorIndex, rebuild, vector_index
+from pipeline.corpus.indexing import VectorIndex, rebuild
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError, UnmeasuredError, UsageError
@@ -124,26 +124,38 @@ def plan(ctx: Context, choice: Choice, *, pairs: int) -> Plan:
     wanted, table = choice.wanted, ctx.corpus_table()
     corpus = fingerprint(ctx.corpus(), table)
     check_corpus(ctx, wanted.strategies, table, corpus)
-    index = _index_of(ctx, table) if choice.reindex else None
+    index = _index_of(ctx, table, wanted.strategies) if choice.reindex else None
     with ctx.database.begin() as session:
         # The corpus is asked meanwhile, which may take its time.
         allow_idling(session, ctx.settings.queue.lease)
         version = golden.snapshot(session, wanted.set_name)
         most = max_ineligible(ctx.settings, wanted)
         keys = check_liveness(ctx, session, table, version, wanted.level, most_ineligible=most)
-    runs = [_run(ctx.settings, name, wanted.k, wanted.level, corpus) for name in wanted.strategies]
+    runs = [
+        _run(ctx.settings, name, wanted.k, wanted.level, searched(ctx, table, corpus, name))
+        for name in wanted.strategies
+    ]
     return Plan(version=version, runs=runs, pairs=pairs, table=table, corpus=corpus, index=index,
                 keys=keys)  # fmt: skip
 
 
-def _index_of(ctx: Context, table: CorpusTable) -> VectorIndex:
-    index = vector_index(ctx.corpus(), table)
-    if index is None:
+def _index_of(ctx: Context, table: CorpusTable, strategies: Sequence[str]) -> VectorIndex:
+    """Return the index that serves the strategies; raises UsageError where it is not one for all."""
+    known = ctx.settings.strategies
+    found = {
+        name: serving_index(ctx.corpus(), table, tree_of(name, known)) for name in strategies
+    }
+    for name, index in found.items():
+        if index is None:
+            raise UsageError(
+                f"corpus table {table} has no index that serves strategy {name}, so there is none"
+                " to rebuild; searching it is deterministic: needs no calibration"
+            )
+    if len({index.oid for index in found.values() if index}) > 1:
         raise UsageError(
-            f"corpus table {table} has no index that serves cosine searches, so there is none to"
-            " rebuild; searching it is deterministic: needs no calibration"
+            f"{', '.join(strategies)} are served by several indexes: calibrate one by one"
         )
-    return index
+    return next(index for index in found.values() if index)
 
 
 def _run(settings: Settings, name: str, k: int, level: str, corpus: CorpusFingerprint) -> Run:
@@ -151,7 +163,7 @@ def _run(settings: Settings, name: str, k: int, level: str, corpus: CorpusFinger
     return Run(
         strategy=name,
         # How deep a miss lies, and what the stages found, is not part of any figure.
-        settings=told | {"look_depth": 0, "store_stages": False},
+        settings=told | {"look_depth": 0, "store_stages": False, "latency_sample": 0},
         needs_vectors=StrategyTree.from_json(told["strategy"]).needs_vectors,
         k=k,
         level=level,
@@ -243,21 +255,25 @@ def stale(ctx: Context, found: Sequence[Calibration]) -> list[list[str]]:
 
     Raises CorpusError and TransientError where the corpus cannot be looked at.
     """
-    corpus = fingerprint(ctx.corpus(), ctx.corpus_table(), exact_up_to=0)
+    table = ctx.corpus_table()
+    corpus = fingerprint(ctx.corpus(), table, exact_up_to=0)
     with ctx.database.begin() as session:
         names = {each.set_name for each in found}
         versions = {name: golden.current(session, name) for name in names}
-    return [_stale(ctx.settings, each, versions[each.set_name], corpus) for each in found]
+    return [_stale(ctx, each, versions[each.set_name], table, corpus) for each in found]
 
 
 def _stale(
-    settings: Settings,
+    ctx: Context,
     calibration: Calibration,
     version: GoldenVersion | None,
+    table: CorpusTable,
     corpus: CorpusFingerprint,
 ) -> list[str]:
-    if calibration.strategy not in settings.strategies:
+    name = calibration.strategy
+    if name not in ctx.settings.strategies:
         return ["strategy is not in the settings"]
-    run = _run(settings, calibration.strategy, calibration.k, calibration.level, corpus)
+    now = searched(ctx, table, corpus, name)
+    run = _run(ctx.settings, name, calibration.k, calibration.level, now)
     now = calibrations.run_conditions(run, version.id if version else 0)
     return staleness(calibrations.conditions(calibration), now)

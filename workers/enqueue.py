@@ -21,6 +21,7 @@ from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.embedding.build import identity
 from pipeline.errors import UsageError
+from pipeline.retrieval.serving import as_searched
 from pipeline.retrieval.tree import tree_of
 from pipeline.scoring import CONVENTION, measures_for
 from pipeline.settings import Settings
@@ -123,7 +124,10 @@ def start(ctx: Context, request: Request, within: Within | None = None) -> Start
         allow_idling(session, ctx.settings.queue.lease)
         version = golden.snapshot(session, wanted.set_name)
         keys = _check_keys(ctx, session, table, version, wanted)
-        plans = [_plan(ctx.settings, wanted, name, corpus) for name in wanted.strategies]
+        plans = [
+            _plan(ctx.settings, wanted, name, searched(ctx, table, corpus, name))
+            for name in wanted.strategies
+        ]
         estimated = _estimate(ctx, session, table, version, plans)
         check_estimate(estimated, wanted.max_cost)
         planned = _plan_batch(ctx.settings, session, version, plans, wanted)
@@ -284,6 +288,16 @@ def _plan(settings: Settings, wanted: Wanted, name: str, corpus: CorpusFingerpri
     )
 
 
+def searched(
+    ctx: Context, table: CorpusTable, corpus: CorpusFingerprint, strategy: str
+) -> CorpusFingerprint:
+    """Return the corpus's fingerprint with the index that serves a strategy.
+
+    Raises UsageError for an unknown strategy, CorpusError for a distance that the vectors have not.
+    """
+    return as_searched(ctx.corpus(), table, corpus, tree_of(strategy, ctx.settings.strategies))
+
+
 def run_settings(settings: Settings, strategy: str) -> dict[str, Any]:
     """Return what a run keeps of the settings; raises UsageError for an unknown strategy."""
     return {
@@ -292,6 +306,7 @@ def run_settings(settings: Settings, strategy: str) -> dict[str, Any]:
         "embedding": settings.embedding.model_dump(mode="json"),
         "look_depth": settings.eval.look_depth,
         "store_stages": settings.eval.store_stages,
+        "latency_sample": settings.eval.latency_sample,
         "exact_budget": settings.eval.exact_budget,
     }
 

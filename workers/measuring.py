@@ -1,6 +1,7 @@
 """Measure one shard: from its questions to one result row each, and where the time went."""
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from db.models import GoldenItem, Run
@@ -11,6 +12,7 @@ from pipeline.scoring import Judged, Scores
 from pipeline.types import Failure, Kind, Level, Outcome, Ranking
 from workers.context import Context
 from workers.evidence import usable
+from workers.latency import time_searches
 from workers.leaks import look_for_foreign
 from workers.probing import refuse_silence, try_out
 from workers.shard_questions import ShardQuestions, Stats, embed_questions, timed
@@ -43,10 +45,15 @@ def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[R
     with timed(stats, "look_seconds"):
         looked = _look_deeper(shard, scores, live)
     stats |= to_stats(count_underfilled(shard, found))
+    with timed(stats, "latency_seconds"):
+        ms = time_searches(shard)
     with timed(stats, "foreign_seconds"):
         foreign = look_for_foreign(shard, found)
     stats["unknown_keys"] = foreign.unknown
-    return _rows(shard, found, scores, looked, foreign.leaked), stats
+    rows = _rows(shard, found, scores, looked)
+    return [
+        replace(row, leaked=foreign.leaked.get(i, ()), ms=ms.get(i)) for i, row in enumerate(rows)
+    ], stats
 
 
 def _look_deeper(
@@ -89,7 +96,6 @@ def _rows(
     found: Sequence[Ranking | Failure],
     scores: Scores,
     looked: Mapping[int, int | None],
-    leaked: Mapping[int, Sequence[str]],
 ) -> list[ResultRow]:
     rows = []
     for i, item in enumerate(shard.items):
@@ -105,7 +111,6 @@ def _rows(
                 missing=scores.missing[i],
                 error=_reason(result) if outcome is Outcome.FAILED else None,
                 returned=len(result.keys) if isinstance(result, Ranking) else None,
-                leaked=leaked.get(i, ()),
                 stages=_stages(shard.run, result),
             )
         )

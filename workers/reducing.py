@@ -124,10 +124,15 @@ def _write(session: Session, found: RunContext, aggregate: Aggregate) -> None:
         "unknown_keys": stats.get("unknown_keys", 0),
         "leaks": results.leaks(session, run),
     }
-    run.latency = _latency(stats)
+    run.latency = _latency(stats) | {"search_ms": results.latency(session, run.id)}
     run.cost = _cost(stats)
     run.exact = exact_figures.summary(session, run)
-    run_states.complete(run, judge_run(session, found, aggregate))
+    judgement = judge_run(session, found, aggregate)
+    if run.compared_to is not None:
+        before = runs.get(session, run.compared_to).run.latency or {}
+        # A new object: SQLAlchemy does not see what changes within one.
+        run.latency = {**run.latency, "search_ms_before": before.get("search_ms")}
+    run_states.complete(run, judgement)
 
 
 def _groups(session: Session, found: RunContext, column: str) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class Result(Base):
 
     `returned`: rows that the retriever gave, before they were cut to k and, at document level,
     collapsed; NULL where it gave none because it failed. `leaked`: those of `retrieved` that are
-    another tenant's.
+    another tenant's. `ms`: milliseconds of its search alone, of those questions that were timed.
     """
 
     __tablename__ = "result"
@@ -195,6 +195,7 @@ class Result(Base):
         ),
         CheckConstraint("(outcome = 'failed') = (error IS NOT NULL)", name="error_when_failed"),
         CheckConstraint("returned >= 0", name="returned_not_negative"),
+        CheckConstraint("ms >= 0", name="ms_not_negative"),
     )
 
     run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
@@ -208,6 +209,7 @@ class Result(Base):
     error: Mapped[str | None]
     returned: Mapped[int | None] = mapped_column(Integer)
     leaked: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
+    ms: Mapped[float | None] = mapped_column(Double)
 
 
 class StageRanking(Base):

@@ -15,7 +15,8 @@ UPGRADE = """
 ALTER TABLE recallwatch.result
     ADD COLUMN returned integer
         CONSTRAINT result_returned_not_negative CHECK (returned >= 0),
-    ADD COLUMN leaked text[] NOT NULL DEFAULT '{}';
+    ADD COLUMN leaked text[] NOT NULL DEFAULT '{}',
+    ADD COLUMN ms double precision CONSTRAINT result_ms_not_negative CHECK (ms >= 0);
 
 CREATE TABLE recallwatch.stage_ranking (
     run_id    bigint NOT NULL CONSTRAINT stage_ranking_run_id_fkey
@@ -26,10 +27,6 @@ CREATE TABLE recallwatch.stage_ranking (
     scores    double precision[] NOT NULL,
     CONSTRAINT stage_ranking_pkey PRIMARY KEY (run_id, position, stage)
 );
-
-ALTER TABLE recallwatch.shard
-    DROP CONSTRAINT shard_kind_known,
-    ADD CONSTRAINT shard_kind_known CHECK (kind IN ('served', 'exact', 'latency'));
 
 CREATE TABLE recallwatch.side_vector (
     source    text NOT NULL,
@@ -42,12 +39,9 @@ CREATE TABLE recallwatch.side_vector (
 
 DOWNGRADE = """
 DROP TABLE recallwatch.side_vector;
-DELETE FROM recallwatch.shard WHERE kind = 'latency';
-ALTER TABLE recallwatch.shard
-    DROP CONSTRAINT shard_kind_known,
-    ADD CONSTRAINT shard_kind_known CHECK (kind IN ('served', 'exact'));
 DROP TABLE recallwatch.stage_ranking;
-ALTER TABLE recallwatch.result DROP COLUMN returned, DROP COLUMN leaked;
+ALTER TABLE recallwatch.result 
+    DROP COLUMN returned, DROP COLUMN leaked, DROP COLUMN ms;
 """
 
 

@@ -279,7 +279,9 @@ def test_times_and_costs_are_those_of_all_shards(ctx: Context, db: Database, nam
     reduce(ctx, run_id)
 
     run = run_of(db, run_id)
-    assert run.latency == {"retrieve_seconds": 1.0, "retrieve_ms_per_question": 250.0}
+    assert run.latency == {
+        "retrieve_seconds": 1.0, "retrieve_ms_per_question": 250.0, "search_ms": None,
+    }  # fmt: skip
     assert run.cost == {"embedded_texts": 6}
     assert run.facts is not None
     assert run.facts["underfilled"] == [{"stage": "vector", "cause": "ef_search", "questions": 2}]

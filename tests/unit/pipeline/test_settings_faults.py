@@ -15,7 +15,8 @@ TOP = (
     "queue, alerts, log, strategies"
 )
 EVAL = (
-    "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, shard_size, exact_budget"
+    "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, store_stages, "
+    "latency_sample, shard_size, exact_budget"
 )
 KINDS = "vector, fulltext, hybrid, sql, http, python, rerank"
 VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
@@ -297,7 +298,13 @@ def test_a_fault_in_the_environment_names_the_variable(
     assert faults() == f"environment {variable}: {line}"
 
 
-@pytest.mark.parametrize("key", ["openai_api_key", "anthropic_api_key", "slack_webhook_url"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "openai_api_key", "voyage_api_key", "cohere_api_key", "tei_api_key", "anthropic_api_key",
+        "slack_webhook_url",
+    ],
+)  # fmt: skip
 def test_a_key_in_the_file_is_refused_and_not_shown(key: str) -> None:
     message = faults(f'{key} = "canary"')
     assert message == (
