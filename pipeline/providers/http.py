@@ -1,5 +1,6 @@
 """The HTTP client below a provider's SDK: follows no redirect, reads no more than was asked for."""
 
+import ssl
 from collections.abc import AsyncIterator
 from typing import cast
 
@@ -8,8 +9,12 @@ import httpx2
 from pipeline.providers.replies import MalformedReplyError
 
 
-def capped_client(kind: type[httpx2.AsyncClient], most: int, timeout: float) -> httpx2.AsyncClient:
+def capped_client(
+    kind: type[httpx2.AsyncClient], most: int, timeout: float, tls: ssl.SSLContext | None = None
+) -> httpx2.AsyncClient:
     """Return a client of the `kind` an SDK makes, with these two rules; proxies are found as ever.
+
+    `tls`: whom to trust, for who makes many clients; None: made for this one.
 
     A reply of more than `most` bytes raises MalformedReplyError, and so does a compressed one,
     which was not asked for: a few bytes of it may be any number.
@@ -22,6 +27,7 @@ def capped_client(kind: type[httpx2.AsyncClient], most: int, timeout: float) -> 
 
     return kind(
         timeout=timeout,
+        verify=True if tls is None else tls,
         follow_redirects=False,
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [cap]},

@@ -97,6 +97,8 @@ class ScriptedServer:
 def _handler_of(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Headers and body are two packets: the second would wait 40 ms for the first's receipt.
+        disable_nagle_algorithm = True
 
         def handle(self) -> None:
             # The client gave up, perhaps before it read all: tests of timeouts want that.

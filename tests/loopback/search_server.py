@@ -1,4 +1,4 @@
-"""A search server: answers in the shapes of Elasticsearch, Qdrant or one's own, by word overlap.
+"""A search server, by word overlap: Elasticsearch's, OpenSearch's, Qdrant's or one's own shape.
 
 with SearchServer(chunks, elasticsearch) as server:
     ...  # POST server.url
@@ -11,8 +11,8 @@ from typing import Any
 from tests.loopback.scripted import Exchange, Reply, Request, ScriptedServer, drip, hang, raw
 
 __all__ = [
-    "Exchange", "Reply", "Request", "SearchServer", "drip", "elasticsearch", "hang", "own",
-    "own_batch", "qdrant", "raw", "refuse", "refuse_words",
+    "Exchange", "Reply", "Request", "SearchServer", "drip", "elasticsearch", "hang", "opensearch",
+    "own", "own_batch", "qdrant", "qdrant_batch", "raw", "refuse", "refuse_words",
 ]  # fmt: skip
 
 Hit = tuple[str, float]
@@ -49,7 +49,6 @@ class SearchServer(ScriptedServer):
 
 
 def _json(value: object) -> bytes:
-
     return json.dumps(value).encode()
 
 
@@ -70,7 +69,20 @@ def elasticsearch(search: Search, body: Mapping[str, Any]) -> dict[str, Any]:
     query = body["query"]["bool"]
     filters = query.get("filter", [])
     tenant = filters[0]["term"]["tenant"] if filters else None
-    hits = search(query["must"][0]["match"]["content"], body["size"], tenant)
+    return _hits(search(query["must"][0]["match"]["content"], body["size"], tenant))
+
+
+def opensearch(search: Search, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a hybrid query of a match and a knn query with a filter, by the match alone."""
+    query = body["query"]["hybrid"]
+    match, knn = query["queries"]
+    if not isinstance(knn["knn"]["embedding"]["vector"], list):
+        raise TypeError("knn needs a vector")
+    tenant = query["filter"].get("term", {}).get("tenant")
+    return _hits(search(match["match"]["content"], body["size"], tenant))
+
+
+def _hits(hits: Sequence[Hit]) -> dict[str, Any]:
     return {
         "took": 3,
         "timed_out": False,
@@ -93,13 +105,25 @@ def _source(key: str) -> dict[str, Any]:
 
 def qdrant(search: Search, body: Mapping[str, Any]) -> dict[str, Any]:
     """Answer as POST /collections/<name>/points/query does; the "vector" stands for a word."""
-    word = "abc"[body["query"].index(max(body["query"]))]
-    hits = search(word, body["limit"], None)
-    points = [
-        {"id": n, "version": 1, "score": score, "payload": {"key": key}}
-        for n, (key, score) in enumerate(hits)
-    ]
-    return {"result": {"points": points}, "status": "ok", "time": 0.001}
+    return {"result": _points(search, body), "status": "ok", "time": 0.001}
+
+
+def qdrant_batch(search: Search, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer as POST /collections/<name>/points/query/batch does."""
+    found = [_points(search, each) for each in body["searches"]]
+    return {"result": found, "status": "ok", "time": 0.001}
+
+
+def _points(search: Search, asked: Mapping[str, Any]) -> dict[str, Any]:
+    word = "abc"[asked["query"].index(max(asked["query"]))]
+    must = (asked.get("filter") or {}).get("must")
+    hits = search(word, asked["limit"], must[0]["match"]["value"] if must else None)
+    return {
+        "points": [
+            {"id": n, "version": 1, "score": score, "payload": {"key": key} | _source(key)}
+            for n, (key, score) in enumerate(hits)
+        ]
+    }
 
 
 def refuse(status: int, said: str = "no", **headers: str) -> Reply:

@@ -1,12 +1,16 @@
 """Read rankings out of a server's JSON."""
 
-import math
+import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pipeline.retrieval.expressions import ExpressionError, apply
 from pipeline.retrieval.strategies.http import HttpStrategy
 from pipeline.types import Failure, Ranking
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""NUL and halves of surrogate pairs: PostgreSQL stores neither."""
 
 
 def rankings(
@@ -44,6 +48,8 @@ def _key(result: object, expression: str) -> str:
     key = apply(expression, result)
     if isinstance(key, bool) or not isinstance(key, str | int) or key == "":
         raise ExpressionError(f"a result has no key at {expression}")
+    if _UNSTORABLE.search(str(key)):
+        raise ExpressionError(f"a result's key at {expression} holds what no text may")
     return str(key)
 
 
@@ -56,6 +62,8 @@ def _scores(results: Sequence[object], expression: str) -> list[float]:
 
 
 def _number(score: Any, expression: str) -> float:  # noqa: ANN401 - any JSON
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    # An integer of JSON may be larger than any float.
+    if not (is_number and abs(score) <= sys.float_info.max):
         raise ExpressionError(f"a result has no number as score at {expression}")
     return float(score)

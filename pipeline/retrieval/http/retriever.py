@@ -5,7 +5,8 @@ from typing import Any
 
 from pipeline.errors import CorpusError, PermanentError
 from pipeline.retrieval.expressions import ExpressionError, apply, mentions
-from pipeline.retrieval.http.endpoint import Endpoint, Refused
+from pipeline.retrieval.http.call import Call, Refused
+from pipeline.retrieval.http.endpoint import Endpoint
 from pipeline.retrieval.http.replies import rankings
 from pipeline.retrieval.strategies.http import HttpStrategy
 from pipeline.types import Failure, QueryBatch, Ranking
@@ -16,8 +17,8 @@ Json = dict[str, Any]
 class HttpRetriever:
     """Asks an endpoint, `batch` questions a request. Scores are the server's own.
 
-    A request that is refused is a Failure of its question; one of several questions is asked again
-    for each alone.
+    A request that is refused is a Failure of its question; those of one of several questions are
+    asked again, each alone.
     """
 
     def __init__(self, name: str, strategy: HttpStrategy, endpoint: Endpoint) -> None:
@@ -38,19 +39,26 @@ class HttpRetriever:
         """
         self._check_tenants(batch)
         asked = [self._question(batch, position, limit) for position in range(len(batch))]
-        answers = self._ask(asked, self._strategy.batch, limit)
-        if self._strategy.batch == 1:
-            return answers
+        call = Call()
+        answers = self._ask(asked, self._strategy.batch, limit, call)
         # What one question spoils must not cost its neighbours.
-        again = [i for i, answer in enumerate(answers) if isinstance(answer, Failure)]
-        alone = self._ask([asked[i] for i in again], 1, limit)
+        again = [i for i in self._shared(len(asked)) if isinstance(answers[i], Failure)]
+        alone = self._ask([asked[i] for i in again], 1, limit, call)
+        call.end()
         for position, answer in zip(again, alone, strict=True):
             answers[position] = answer
         return answers
 
-    def _ask(self, asked: Sequence[Json], size: int, limit: int) -> list[Ranking | Failure]:
+    def _shared(self, questions: int) -> range:
+        """Return the positions of the questions that were not alone in their request."""
+        last_is_alone = questions % self._strategy.batch == 1
+        return range(0 if self._strategy.batch == 1 else questions - last_is_alone)
+
+    def _ask(
+        self, asked: Sequence[Json], size: int, limit: int, call: Call
+    ) -> list[Ranking | Failure]:
         groups = [asked[start : start + size] for start in range(0, len(asked), size)]
-        replies = self._endpoint.post_all([self._body(group, limit) for group in groups])
+        replies = self._endpoint.post_all([self._body(group, limit) for group in groups], call)
         return [
             answer
             for group, reply in zip(groups, replies, strict=True)

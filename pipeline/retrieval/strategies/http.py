@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.retrieval.expressions import Expression, mentions
+from pipeline.retrieval.expressions import Expression, drops, mentions, picks
 from pipeline.settings_types import HttpUrl, Section, Visible
 
 
@@ -19,11 +19,20 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=
 """The name of an environment variable: a value would be stored with every run."""
 
 
+_SPARSE = {"question": "?", "k": 1, "tenant": None, "language": None, "vector": [1.0]}
+"""A question that has only what each has."""
+
+
 class Requests(Section):
     """How a server is asked: what all kinds that ask one have in common."""
 
     url: HttpUrl = Field(
         description="where to POST to", examples=["http://localhost:9200/docs/_search"]
+    )
+    params: dict[Visible, Visible] = Field(
+        {},
+        description="query parameters of the URL; no secrets, as they are stored with every run",
+        examples=[{"api-version": "2024-07-01"}],
     )
     headers: dict[Header, Variable] = Field(
         {}, description="header -> the environment variable that holds its value"
@@ -33,7 +42,7 @@ class Requests(Section):
         description="environment variable with a key, sent as Authorization: Bearer",
         examples=["SEARCH_API_KEY"],
     )
-    concurrency: int = Field(8, ge=1, le=64, description="requests under way at once")
+    concurrency: int = Field(8, ge=1, le=64, description="requests a worker has under way")
     timeout: float = Field(10.0, gt=0, le=120, description="seconds a request may take")
     attempts: int = Field(3, ge=1, le=10, description="tries a request, the first included")
     max_wait: float = Field(
@@ -99,4 +108,16 @@ class HttpStrategy(Requests):
             raise ValueError("request reads neither question nor vector")
         if self.batch > 1 and not mentions(self.body, "questions"):
             raise ValueError("request must read questions where batch is above 1")
+        if self.batch > 1:
+            self._check_each()
         return self
+
+    def _check_each(self) -> None:
+        """Refuse what would ask for one question with what is another's."""
+        if picks(self.body, "questions"):
+            raise ValueError("request reads one of the questions for all: use questions[*]")
+        if drops(self.body, "questions", _SPARSE):
+            raise ValueError(
+                "request leaves out questions without a tenant or a language, so that those of"
+                " others take their place: use questions[*].{query: question, tenant: tenant}"
+            )

@@ -9,6 +9,9 @@ from pipeline.retrieval.strategies.http import Requests
 from pipeline.retrieval.strategies.python import OwnCode
 from pipeline.settings_types import MAX_K, Section, StrategyName, Visible
 
+TEI_DOCUMENTS = 32
+"""What text-embeddings-inference takes by default (its option max-client-batch-size)."""
+
 
 class HttpReranker(Requests):
     """A reranker that is asked over HTTP."""
@@ -18,6 +21,18 @@ class HttpReranker(Requests):
         description="whose request and reply it speaks: cohere, jina, voyage or tei"
     )
     model: Visible | None = Field(None, description="its model; tei has one and needs no name")
+    max_documents: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_K,
+        description="documents a request may hold, more are asked about in several;"
+        " left out: 32 with tei, its own default, else all",
+    )
+
+    @property
+    def documents_at_once(self) -> int:
+        """How many documents a request may hold."""
+        return self.max_documents or (TEI_DOCUMENTS if self.shape == "tei" else MAX_K)
 
     @model_validator(mode="after")
     def _check_model(self) -> Self:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
 
 from pipeline.errors import CorpusError, PermanentError, SettingsError, TransientError
-from pipeline.retrieval.http import endpoint
+from pipeline.retrieval.http import call, endpoint
 from pipeline.retrieval.http.endpoint import Endpoint
 from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.strategies import HttpStrategy
@@ -16,6 +17,7 @@ from pipeline.types import Failure, Ranking
 from tests.integration.pipeline.retrieval.corpora import questions, ranked
 from tests.loopback.scripted import Reply
 from tests.loopback.search_server import (
+    Exchange,
     SearchServer,
     drip,
     elasticsearch,
@@ -118,6 +120,27 @@ def test_of_a_request_that_is_refused_only_the_question_that_spoils_it_fails() -
         ]
 
 
+@pytest.mark.parametrize("size", [2, 4, 5])
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_question_that_breaks_each_request_it_is_in_fails_alone(size: int, status: int) -> None:
+    with SearchServer(CHUNKS, own_batch) as batches:
+        refuse_words(batches, ["poison"], status)
+        texts = ["blue", "red", "moons", "sing", "poison"]
+        answers = retriever(batches, batch=size, attempts=2).retrieve(questions(texts=texts), 3)
+        assert [isinstance(answer, Failure) for answer in answers] == [False] * 4 + [True]
+        assert reasons(answers)[0].endswith(f"answered {status}: cannot parse this")
+
+
+def test_a_question_that_was_alone_in_its_request_is_not_asked_twice() -> None:
+    with SearchServer(CHUNKS, own_batch) as batches:
+        refuse_words(batches, ["poison"], 400)
+        answers = retriever(batches, batch=2).retrieve(
+            questions(texts=["blue", "red", "poison"]), 3
+        )
+        assert [isinstance(answer, Failure) for answer in answers] == [False, False, True]
+        assert len(batches.requests) == 2
+
+
 def test_elasticsearch_is_asked_and_read_in_its_own_words() -> None:
     with SearchServer(CHUNKS, elasticsearch, "/docs/_search") as es:
         batch = questions(texts=["blue whales", "blue", "none"], tenants=[None, "x", None])
@@ -151,6 +174,7 @@ def test_headers_come_from_the_environment_and_are_in_no_message(server: SearchS
     server.default = raw(400, f"not Bearer {TOKEN}, please".encode())
     [reason] = reasons(asked.retrieve(questions(texts=["a"]), 5))
     assert server.requests[0].headers["x-key"] == f"Bearer {TOKEN}"
+    assert server.requests[0].headers["accept"] == "application/json"
     assert TOKEN not in reason
     with pytest.raises(SettingsError, match="environment variable SEARCH_KEY is not set"):
         retriever(server, {}, headers={"X-Key": "SEARCH_KEY"})
@@ -162,7 +186,59 @@ def test_headers_come_from_the_environment_and_are_in_no_message(server: SearchS
         retriever(server, {"SEARCH_KEY": "a\nb"}, headers={"X-Key": "SEARCH_KEY"})
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("value", [f"Bearer {TOKEN}", f"ApiKey {TOKEN}", f"Basic {TOKEN}", TOKEN])
+@pytest.mark.parametrize(
+    "said", ["Incorrect API key provided: {}", '{{"error": "key {} expired"}}']
+)
+def test_the_key_alone_is_blotted_out_too(server: SearchServer, value: str, said: str) -> None:
+    server.default = raw(422, said.format(TOKEN).encode())
+    asked = retriever(server, {"KEY": value}, headers={"Authorization": "KEY"})
+    [reason] = reasons(asked.retrieve(questions(texts=["a"]), 5))
+    assert "***" in reason
+    assert TOKEN not in reason
+
+
+def test_parameters_of_the_url_are_sent(server: SearchServer) -> None:
+    asked = retriever(server, params={"api-version": "2024-07-01", "pipeline": "a b"})
+    assert len(ranked(asked.retrieve(questions(texts=["blue"]), 5))) == 1
+    path, _, sent = server.requests[0].path.partition("?")
+    assert (path, parse_qs(sent)) == (
+        "/search", {"api-version": ["2024-07-01"], "pipeline": ["a b"]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("location", "shown"), [
+    (f"http://user:{TOKEN}@h.example/x", "a redirect to http://h.example, which"),
+    ("http://[", "a redirect to what is no URL, which"),
+])  # fmt: skip
+def test_where_a_redirect_leads_is_said_without_secrets(
+    server: SearchServer, location: str, shown: str
+) -> None:
+    server.default = refuse(302, Location=location)
+    with pytest.raises(PermanentError) as raised:
+        retriever(server).retrieve(questions(texts=["a"]), 5)
+    assert shown in str(raised.value)
+    assert TOKEN not in str(raised.value)
+
+
+def test_a_server_that_breaks_off_over_one_question_fails_that_question(
+    server: SearchServer,
+) -> None:
+    answer = server.default
+
+    def reply(exchange: Exchange) -> None:
+        if exchange.request.body["query"] == "poison":
+            exchange.handler.close_connection = True
+        else:
+            answer(exchange)
+
+    server.default = reply
+    answers = retriever(server, attempts=2).retrieve(questions(texts=["blue", "poison", "red"]), 5)
+    assert [isinstance(answer, Failure) for answer in answers] == [False, True, False]
+    assert "cannot be reached, or broke off" in reasons(answers)[0]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520, 529])
 def test_what_may_pass_is_tried_again(server: SearchServer, status: int) -> None:
     server.script = [refuse(status), refuse(status)]
     [found] = ranked(retriever(server).retrieve(questions(texts=["moons"]), 1))
@@ -184,7 +260,7 @@ def test_a_server_that_answers_nothing_is_no_fault_of_the_questions(
     server.default = reply
     with pytest.raises(TransientError):
         retriever(server, timeout=0.2, attempts=2).retrieve(questions(texts=["a"] * 40), 5)
-    assert len(server.requests) <= 2 * (endpoint.GIVE_UP_AFTER + 8)
+    assert len(server.requests) <= 2 * (call.GIVE_UP_AFTER + 8)
 
 
 def test_a_longer_wait_than_a_task_has_is_handed_on(server: SearchServer) -> None:
@@ -204,12 +280,23 @@ def test_nobody_listening_is_transient() -> None:
         asked.retrieve(questions(texts=["a"]), 5)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
-def test_a_wrong_url_or_key_ends_the_run_at_once(server: SearchServer, status: int) -> None:
+@pytest.mark.parametrize(("status", "requests"), [
+    (401, 1), (405, 1), (403, call.GIVE_UP_AFTER), (404, call.GIVE_UP_AFTER),
+])  # fmt: skip
+def test_a_wrong_url_or_key_ends_the_run(server: SearchServer, status: int, requests: int) -> None:
     server.default = refuse(status, "no such thing")
     with pytest.raises(PermanentError, match=f"answered {status}: no such thing"):
         retriever(server, concurrency=1).retrieve(questions(texts=["a"] * 20), 5)
-    assert len(server.requests) == 1
+    assert len(server.requests) == requests
+    with pytest.raises(PermanentError, match=f"answered {status}: no such thing"):
+        retriever(server).retrieve(questions(texts=["a"]), 5)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_what_is_refused_of_one_question_is_its_failure(server: SearchServer, status: int) -> None:
+    refuse_words(server, ["gone"], status)
+    answers = retriever(server).retrieve(questions(texts=["gone", "blue", "red"]), 5)
+    assert [isinstance(answer, Failure) for answer in answers] == [True, False, False]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -233,13 +320,18 @@ def test_a_redirect_is_not_followed(server: SearchServer, status: int) -> None:
     (b'{"results": [{"key": "a", "score": "high"}]}', "a result has no number as score at score"),
     (b'{"results": [{"key": "a", "score": 1}, {"key": "b"}]}', "a result has no number as score"),
     (b'{"results": [{"key": "a", "score": 1e999}]}', "a result has no number as score"),
+    (b'{"results": [{"key": "a", "score": 1' + b"0" * 400 + b"}]}", "has no number as score"),
+    (b'{"results": [{"key": "a\\u0000"}]}', "a result's key at key holds what no text may"),
+    (b'{"results": [{"key": "a\\ud800"}]}', "a result's key at key holds what no text may"),
+    (b"[" * 100_000, "sent a reply that is no JSON"),
     (b'"' + b"x" * 2000 + b'"', "larger than 1,500 bytes"),
 ])  # fmt: skip
 def test_a_reply_that_cannot_be_read_is_a_failure_not_a_miss(
     server: SearchServer, body: bytes, said: str
 ) -> None:
     server.default = raw(200, body)
-    answers = retriever(server, max_reply=1500).retrieve(questions(texts=["a", "b"]), 5)
+    most = 1500 if body.startswith(b'"') else 200_000
+    answers = retriever(server, max_reply=most).retrieve(questions(texts=["a", "b"]), 5)
     assert len(reasons(answers)) == 2
     assert all(said in reason for reason in reasons(answers))
 
@@ -251,6 +343,18 @@ def test_a_reply_that_drips_ends_with_the_time_limit(server: SearchServer) -> No
     )
     assert [isinstance(answer, Failure) for answer in answers] == [True, False]
     assert "did not answer within 0.3 s" in reasons(answers)[0]
+
+
+def test_an_expression_that_a_reply_does_not_fit_quotes_nothing_of_it(
+    server: SearchServer,
+) -> None:
+    server.default = raw(200, json.dumps({"results": [{"key": ["secret" * 999, 5]}]}).encode())
+    asked = retriever(server, key="join(':', key)")
+    [reason] = reasons(asked.retrieve(questions(texts=["a"]), 5))
+    assert reason == (
+        "the reply cannot be read: join(':', key) cannot be applied:"
+        " join() takes array-string, not int"
+    )
 
 
 def test_results_are_cut_at_the_limit_and_without_scores_the_order_stands(

@@ -22,6 +22,7 @@ from pipeline.retrieval.strategies import (
     check_parts,
     variables_of,
 )
+from pipeline.retrieval.strategies.rerank import HttpReranker
 from pipeline.retrieval.tree import StrategyTree, tree_of
 from pipeline.types import Failure, QueryBatch, Ranking
 from tests.integration.pipeline.retrieval.corpora import Passage, fill, questions, ranked
@@ -162,12 +163,44 @@ def test_equal_scores_keep_the_order_of_the_candidates(session: CorpusSession) -
         [found] = ranked(ask(session, strategies(over_http(server, "tei")),
                              questions(texts=["word"]), 5))  # fmt: skip
     assert list(found.keys) == ["d:0", "d:1", "d:2", "d:3", "d:4"]
+    assert {type(score) for score in found.scores} == {float}  # as integers they cannot be stored
+
+
+@pytest.mark.parametrize(("most", "sent"), [(2, [2, 2, 1]), (4, [4, 1]), (5, [5]), (None, [5])])
+def test_more_documents_than_a_request_holds_are_asked_about_in_several(
+    session: CorpusSession, most: int | None, sent: list[int]
+) -> None:
+    with RerankServer("tei") as server:
+        reranker = over_http(server, "tei") | {"max_documents": most, "concurrency": 1}
+        [found] = ranked(ask(session, strategies(reranker), questions(texts=["word"]), 5))
+        assert [len(request.body["texts"]) for request in server.requests] == sent
+    best = sorted(range(5), key=lambda n: (-zness(BODIES[n]), n))
+    assert list(found.keys) == [f"d:{n}" for n in best]
+
+
+def test_where_a_part_of_the_documents_is_refused_the_question_fails(
+    session: CorpusSession,
+) -> None:
+    with RerankServer("tei") as server:
+        server.script = [raw(413, b"too many")]
+        reranker = over_http(server, "tei") | {"max_documents": 3, "concurrency": 1}
+        first, second = ask(session, strategies(reranker), questions(texts=["word", "word"]), 5)
+    assert isinstance(first, Failure)
+    assert first.reason.endswith("answered 413: too many")
+    assert len(ranked([second])[0].keys) == 5
+
+
+def test_text_embeddings_inference_gets_no_more_than_it_takes_by_default() -> None:
+    tei = HttpReranker.model_validate({"shape": "tei", "url": "http://localhost/rerank"})
+    jina = HttpReranker.model_validate({"shape": "jina", "url": "http://localhost/r", "model": "m"})
+    assert (tei.documents_at_once, jina.documents_at_once) == (32, 1000)
 
 
 @pytest.mark.parametrize("reply", [
     {"results": []}, [], [{"index": 0}], "no", None, [{"index": 9, "score": 1}],
     [{"index": 0, "score": 1}, {"index": 0, "score": 2}], [{"index": 0, "score": "high"}],
     [{"index": True, "score": 1}], [{"index": 0, "score": True}],
+    [{"index": 0, "score": 10**400}],
 ])  # fmt: skip
 def test_a_reply_that_cannot_be_read_is_a_failure_of_its_stage(
     session: CorpusSession, reply: object
