@@ -14,6 +14,7 @@ _ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
 _VISIBLE = re.compile(rf"[^\s{_ZERO_WIDTH}]")
 _INVISIBLE = re.compile(f"[{_ZERO_WIDTH}]")
 _WITHOUT_ZERO_WIDTH = str.maketrans("", "", _ZERO_WIDTH)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SHOWN_CHARACTERS = 60
 
 
@@ -24,6 +25,11 @@ def normalised(text: str) -> str:
     the ends. Case stays: `US` and `us` are different words.
     """
     return " ".join(unicodedata.normalize("NFC", text.translate(_WITHOUT_ZERO_WIDTH)).split())
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether PostgreSQL stores a text: no NUL, no half of a surrogate pair."""
+    return _UNSTORABLE.search(text) is None
 
 
 def is_blank(text: str) -> bool:

@@ -4,10 +4,14 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import structlog
+
 from db.models import GoldenItem, Run
 from db.results import ResultRow
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.settings import CorpusSettings
+from pipeline.errors import RecallwatchError
+from pipeline.retrieval.tree import StrategyTree
 from pipeline.scoring import Judged, Scores
 from pipeline.types import Failure, Kind, Level, Outcome, Ranking
 from workers.context import Context
@@ -17,6 +21,8 @@ from workers.leaks import look_for_foreign
 from workers.probing import refuse_silence, try_out
 from workers.shard_questions import ShardQuestions, Stats, embed_questions, timed
 from workers.underfill import count_underfilled, to_stats
+
+log = structlog.get_logger(__name__)
 
 
 def measure(ctx: Context, run: Run, items: Sequence[GoldenItem]) -> tuple[list[ResultRow], Stats]:
@@ -61,8 +67,10 @@ def _look_deeper(
 ) -> dict[int, int | None]:
     """Return at which rank each miss's first expected key comes, when more is asked for.
 
-    Asked apart, so that looking changes nothing of what was served. A rank within k says that the
-    index missed what a wider search of it finds.
+    Asked apart, so that looking changes nothing of what was served; what goes wrong with it, as a
+    server that refuses so many, ends the looking alone. A rank within k says that the index missed
+    what a wider search of it finds. A reranker is not asked again, which may cost: its stages say
+    how deep a key lay.
     """
     depth = shard.run.settings["look_depth"]
     missed = [
@@ -70,10 +78,15 @@ def _look_deeper(
         for i, outcome in enumerate(scores.outcomes)
         if outcome is Outcome.SCORED and scores.first_ranks[i] is None
     ]
-    if not missed or depth <= shard.run.k:
+    tree = StrategyTree.from_json(shard.run.settings["strategy"])
+    if not missed or depth <= shard.run.k or tree.reranks:
         return {}
-    deeper = shard.score(missed, shard.ask(missed, depth), live)
-    return dict(zip(missed, deeper.first_ranks, strict=True))
+    try:
+        found = shard.ask(missed, depth)
+    except RecallwatchError as error:
+        log.warning("not_looked_deeper", reason=str(error))
+        return {}
+    return dict(zip(missed, shard.score(missed, found, live).first_ranks, strict=True))
 
 
 def _usable(

@@ -10,16 +10,12 @@ from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.table import CorpusTable, Role
+from pipeline.text import is_storable
 from pipeline.types import Level, document_of, split_key
 
 KEYS_PER_STATEMENT = 5000
 
 _MAX_BIGINT = 2**63
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def _is_text(value: str) -> bool:
-    return not _UNSTORABLE.search(value)
 
 
 def _is_integer(value: str) -> bool:
@@ -47,7 +43,7 @@ _COMPARED_AS: Mapping[str, str] = {
     "uuid": "uuid",
 }
 _IS_VALUE_OF: Mapping[str, Callable[[str], bool]] = {
-    "text": _is_text,
+    "text": is_storable,
     "bigint": _is_integer,
     "uuid": _is_uuid,
 }

@@ -1,8 +1,10 @@
 """Read what the owner's own Python returned: a ranking, in one of the forms that people use."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipeline.text import is_storable
 from pipeline.types import Ranking
 
 
@@ -45,12 +47,21 @@ def _pair(result: Any) -> tuple[str, float | None]:  # noqa: ANN401 - whatever w
             key, score = result.get("key"), result.get("score")
         case _:
             key, score = getattr(result, "key", None), getattr(result, "score", None)
+    if isinstance(key, str) and not is_storable(key):
+        raise UnreadableError("a key that holds what no text may")
     if not isinstance(key, str) or not key:
         raise UnreadableError(
             f"{type(result).__name__} as a result: a key (text), a pair of key and score, or"
             " something with key and score is expected"
         )
+    return key, None if score is None else _number(score, key)
+
+
+def _number(score: Any, key: str) -> float:  # noqa: ANN401 - whatever was returned
     try:
-        return key, None if score is None else float(score)
-    except (TypeError, ValueError):
-        raise UnreadableError(f"a score that is no number, for {key}") from None
+        number = float(score)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableError(f"a score that is no number, for {key}")
+    return number

@@ -1,5 +1,6 @@
 """Search by a statement of the owner's own: prepared once, run once a question, sent together."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -116,11 +117,14 @@ class SqlRetriever:
         if scores is None:
             scores = [1 / rank for rank in range(1, len(keys) + 1)]
         try:
-            return Ranking([str(key) for key in keys], [float(score) for score in scores])
+            numbers = [float(score) for score in scores]
         except (TypeError, ValueError):
+            numbers = [math.nan]
+        if not all(map(math.isfinite, numbers)):
             raise CorpusError(
                 f"the statement of strategy {self._name} returns a score that is no number"
-            ) from None
+            )
+        return Ranking([str(key) for key in keys], numbers)
 
 
 def _bound(strategy: SqlStrategy) -> sql.SQL:

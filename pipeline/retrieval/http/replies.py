@@ -1,16 +1,13 @@
 """Read rankings out of a server's JSON."""
 
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pipeline.retrieval.expressions import ExpressionError, apply
 from pipeline.retrieval.strategies.http import HttpStrategy
+from pipeline.text import is_storable
 from pipeline.types import Failure, Ranking
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-"""NUL and halves of surrogate pairs: PostgreSQL stores neither."""
 
 
 def rankings(
@@ -48,7 +45,7 @@ def _key(result: object, expression: str) -> str:
     key = apply(expression, result)
     if isinstance(key, bool) or not isinstance(key, str | int) or key == "":
         raise ExpressionError(f"a result has no key at {expression}")
-    if _UNSTORABLE.search(str(key)):
+    if not is_storable(str(key)):
         raise ExpressionError(f"a result's key at {expression} holds what no text may")
     return str(key)
 

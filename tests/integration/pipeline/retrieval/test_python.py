@@ -96,7 +96,7 @@ def returns(question):
 
 
 RETURNED = [None, "a:0", {"key": "a"}, [1], [("a", "high")], [("a",)], [["a", 1.0, 2]],
-            [("a", 1.0), "b"], [""], 7, [None]]
+            [("a", 1.0), "b"], [""], 7, [None], [("a", float("nan"))], ["a\\0"], ["a\\ud800"]]
 
 
 class Search:
@@ -227,7 +227,7 @@ def test_a_coroutine_that_does_not_return_fails_alone(folder: Path) -> None:
 
 def test_what_is_no_list_of_results_is_a_failure_not_a_miss(folder: Path) -> None:
     asked = retriever(folder, "returns")
-    answers = asked.retrieve(questions(texts=[str(n) for n in range(11)]), 5)
+    answers = asked.retrieve(questions(texts=[str(n) for n in range(14)]), 5)
     assert all(isinstance(answer, Failure) for answer in answers)
     assert reasons(answers)[:2] == [
         "own_search:returns returned NoneType, not a list of results",

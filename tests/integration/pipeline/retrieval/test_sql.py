@@ -131,6 +131,7 @@ def test_settings_hold_for_the_statement_alone(session: CorpusSession, conn: Con
     ("SELECT :question AS chunk", "returns chunk: name a column key, or two document_id and"),
     ("SELECT NULL AS key WHERE :question <> ''", "returns a key that is NULL"),
     ("SELECT 'a' AS key, :question AS score", "returns a score that is no number"),
+    ("SELECT 'a' AS key, 'NaN'::float AS score WHERE :question <> ''", "a score that is no number"),
     ("""DELETE FROM "Passages" WHERE doc = :question RETURNING doc AS key""",
      "cannot execute DELETE in a read-only transaction"),
     ("SELECT :question AS key; SELECT 2", "cannot insert multiple commands into a prepared"),
