@@ -29,12 +29,12 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 
 from cli.embedded.stack import open_stack
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.retrieval.vector_arrays import VectorArray, register_vector_array
-from pipeline.settings import CorpusSettings
 from pipeline.types import FloatMatrix, QueryBatch, Ranking
 
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -23,6 +23,7 @@ from cli.embedded.stack import open_stack
 from pipeline.corpus.loading import load
 from pipeline.corpus.neighbours import near_duplicates
 from pipeline.corpus.reading import Chunk, read_chunks
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.corpus.terms import lexemes
 from pipeline.embedding.local import LocalEmbedder
@@ -32,7 +33,6 @@ from pipeline.generation.languages import other_language
 from pipeline.generation.references import is_generic, reference_to_text
 from pipeline.generation.settings import GenerationSettings
 from pipeline.generation.words import content_terms, length
-from pipeline.settings import CorpusSettings
 from pipeline.types import FloatMatrix, Ranking
 
 COLLECTIONS = {"anthropic-docs-en": "en", "faquad-pt": "pt", "mtrag-un-en": "en"}

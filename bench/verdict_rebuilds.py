@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bench.collections import COLLECTIONS, DATA
 from bench.retrieval import Connection, bench_corpus
 from pipeline.corpus.reading import read_chunks
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.golden.fingerprint import content_hash
@@ -23,7 +24,6 @@ from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.scoring import Judged, Measure, score
-from pipeline.settings import CorpusSettings
 from pipeline.text import is_blank
 from pipeline.types import Kind, Level, QueryBatch
 

@@ -16,6 +16,7 @@ from cli.servers import bring_up_to_date, open_stack_for
 from pipeline.errors import RecallwatchError, SettingsError
 
 if TYPE_CHECKING:
+    from pipeline.corpus.table import CorpusTable
     from workers.context import Context as WorkContext
 
 OLDEST_POSTGRES = 15
@@ -173,10 +174,20 @@ def _corpus(work: "WorkContext") -> Iterator[Finding]:
     if unexplained > 0:
         yield Finding("embeddings", Health.NOTE, f"{unexplained:,} chunks with text have none",
                       "vector search cannot find them: embed them")  # fmt: skip
-    if summary.vector_index is None:
-        yield Finding("vector index", Health.NOTE, "none that serves cosine distance",
-                      "every vector search scans the table: create an HNSW index")  # fmt: skip
+    yield from _vector_indexes(work, table_seen)
     yield from _dimensions(work, table_seen.dimensions)
+
+
+def _vector_indexes(work: "WorkContext", table_seen: "CorpusTable") -> Iterator[Finding]:
+    from pipeline.retrieval.serving import unserved
+    from pipeline.retrieval.tree import tree_of
+
+    settings = work.settings
+    trees = [tree_of(name, settings.strategies) for name in settings.eval.strategies]
+    found = {each for tree in trees for each in unserved(work.corpus(), table_seen, tree)}
+    for each in sorted(found):
+        yield Finding("vector index", Health.NOTE, f"none serves strategy {each.strategy}",
+                      f"every search of it compares all chunks; run: {each.creation}")  # fmt: skip
 
 
 def _dimensions(work: "WorkContext", stored: int | None) -> Iterator[Finding]:

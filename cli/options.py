@@ -55,7 +55,7 @@ def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
         ),
     )
 
-    return _adding(options)
+    return adding(options)
 
 
 def waiting(*, by_default: bool, until: str = VERDICT) -> Callable[[Command], Command]:
@@ -83,7 +83,7 @@ def waiting(*, by_default: bool, until: str = VERDICT) -> Callable[[Command], Co
             help="Give up waiting after this time. Default: [queue] deadline.",
         ),
     )
-    return _adding(options)
+    return adding(options)
 
 
 def is_waited_for(wait: bool, *, message_batches: bool) -> bool:
@@ -95,7 +95,9 @@ def is_waited_for(wait: bool, *, message_batches: bool) -> bool:
     return wait and not (message_batches and given is ParameterSource.DEFAULT)
 
 
-def _adding(options: Sequence[Decorator]) -> Callable[[Command], Command]:
+def adding(options: Sequence[Decorator]) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options, shown in the order given."""
+
     def add(command: Command) -> Command:
         # As decorators stand: the last is applied first.
         for option in reversed(options):

@@ -20,8 +20,9 @@ HEAD = """\
 # Settings of recallwatch. A line as "# key = value" shows a default (or, for what has none, an
 # example): take the "# " away to set it. Environment variables override this file: DATABASE_URL,
 # CORPUS_URL, REDIS_URL, and RECALLWATCH_<SECTION>__<KEY>, as RECALLWATCH_EVAL__K=10.
-# OPENAI_API_KEY, ANTHROPIC_API_KEY and SLACK_WEBHOOK_URL are read from the environment only. Each
-# of the six may also be given as <NAME>_FILE, a file that holds the value.
+# OPENAI_API_KEY, VOYAGE_API_KEY, COHERE_API_KEY, TEI_API_KEY, ANTHROPIC_API_KEY and
+# SLACK_WEBHOOK_URL are read from the environment only. Each of the nine may also be given as
+# <NAME>_FILE, a file that holds the value.
 """
 
 VARIANT = """\
@@ -31,6 +32,14 @@ VARIANT = """\
 # ef_search = 200
 """
 
+MODEL = """\
+# Another embedding model, for `recallwatch compare-embeddings --model bge`: the keys are those of
+# the table [embedding], see docs/comparing_models.md.
+# [models.bge]
+# provider = "tei"
+# model = "BAAI/bge-m3"
+# base_url = "http://localhost:8080"
+"""
 
 SCHEDULE = """\
 # Batches that start by themselves, a [[schedule]] each: without any there is the weekly one, and
@@ -56,16 +65,17 @@ def settings_template() -> str:
     fields = Settings.model_fields
     tables = {name: getattr(defaults, name) for name in fields}
     sections = {name: table for name, table in tables.items() if isinstance(table, BaseModel)}
+    elsewhere = {*sections, *ENVIRONMENT_ONLY, "strategies", "schedule", "models"}
     top = [
         _line(name, fields[name], getattr(defaults, name))
         for name in fields
-        if name not in sections and name not in {*ENVIRONMENT_ONLY, "strategies", "schedule"}
+        if name not in elsewhere
     ]
     blocks = [
         *(_block(name, table) for name, table in sections.items()),
         *(_block(f"strategies.{name}", strategy) for name, strategy in BUILT_IN.items()),
     ]
-    return "\n".join([HEAD, *top, "", *blocks, VARIANT, _schedule(), CHANNEL])
+    return "\n".join([HEAD, *top, "", *blocks, VARIANT, MODEL, _schedule(), CHANNEL])
 
 
 def _schedule() -> str:

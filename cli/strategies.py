@@ -130,6 +130,7 @@ def _record(tried: "Tried", found: Ranking) -> Mapping[str, Any]:
             for stage, each in found.stages.items()
         },
         "plans": list(tried.plans),
+        "notes": list(tried.notes),
     }
 
 
@@ -154,8 +155,8 @@ def _show(console: Console, tried: "Tried", found: Ranking) -> None:
     stages = [f"{name} {len(each.keys)}" for name, each in found.stages.items()]
     console.print(f"{took}; results of stages: {', '.join(stages)}" if stages else took,
                   soft_wrap=True)  # fmt: skip
-    for plan in tried.plans:
-        console.print(plan, soft_wrap=True)
+    for line in (*tried.notes, *tried.plans):
+        console.print(line, soft_wrap=True)
 
 
 def _owners(tried: "Tried", key: str) -> list[str]:

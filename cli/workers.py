@@ -63,7 +63,10 @@ def ensure_workers(stack: Stack, settings: Settings) -> WorkerProcess:
 
 
 def _secrets(settings: Settings) -> dict[str, str | None]:
-    names = ("database_url", "corpus_url", "redis_url", "openai_api_key", "anthropic_api_key")
+    names = (
+        "database_url", "corpus_url", "redis_url", "openai_api_key", "voyage_api_key",
+        "cohere_api_key", "tei_api_key", "anthropic_api_key",
+    )  # fmt: skip
     values = {name: getattr(settings, name) for name in names}
     given = {name: value.get_secret_value() for name, value in values.items() if value}
     named = variables_of(settings.strategies)

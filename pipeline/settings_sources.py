@@ -27,6 +27,9 @@ WELL_KNOWN = (
     "CORPUS_URL",
     "REDIS_URL",
     "OPENAI_API_KEY",
+    "VOYAGE_API_KEY",
+    "COHERE_API_KEY",
+    "TEI_API_KEY",
     "ANTHROPIC_API_KEY",
     "SLACK_WEBHOOK_URL",
 )

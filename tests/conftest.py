@@ -34,7 +34,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("RECALLWATCH_") or name.removesuffix("_FILE") in {
             "DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
-            "SLACK_WEBHOOK_URL",
+            "VOYAGE_API_KEY", "COHERE_API_KEY", "TEI_API_KEY", "SLACK_WEBHOOK_URL",
         }:  # fmt: skip
             monkeypatch.delenv(name)
 

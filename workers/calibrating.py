@@ -17,6 +17,7 @@ from pipeline.corpus.indexing import VectorIndex, rebuild
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.corpus.table import CorpusTable
 from pipeline.errors import CorpusError, UnmeasuredError, UsageError
+from pipeline.retrieval.serving import serving_index
 from pipeline.retrieval.tree import StrategyTree, tree_of
 from pipeline.scoring import CONVENTION
 from pipeline.settings import Settings
@@ -25,7 +26,7 @@ from pipeline.verdict.calibration import Figures, Floats, figures, staleness
 from pipeline.verdict.compare import corpus_changes
 from pipeline.verdict.settings import Metric
 from workers.context import Context
-from workers.enqueue import Request, Wanted, max_ineligible, resolve, run_settings
+from workers.enqueue import Request, Wanted, max_ineligible, resolve, run_settings, searched
 from workers.key_check import Liveness, check_liveness
 from workers.measuring import measure
 from workers.preflight import check_corpus
@@ -140,11 +141,9 @@ def plan(ctx: Context, choice: Choice, *, pairs: int) -> Plan:
 
 
 def _index_of(ctx: Context, table: CorpusTable, strategies: Sequence[str]) -> VectorIndex:
-    """Return the index that serves the strategies; raises UsageError where it is not one for all."""
+    """Return the index that serves all the strategies; raises UsageError without one."""
     known = ctx.settings.strategies
-    found = {
-        name: serving_index(ctx.corpus(), table, tree_of(name, known)) for name in strategies
-    }
+    found = {name: serving_index(ctx.corpus(), table, tree_of(name, known)) for name in strategies}
     for name, index in found.items():
         if index is None:
             raise UsageError(
@@ -273,7 +272,7 @@ def _stale(
     name = calibration.strategy
     if name not in ctx.settings.strategies:
         return ["strategy is not in the settings"]
-    now = searched(ctx, table, corpus, name)
-    run = _run(ctx.settings, name, calibration.k, calibration.level, now)
+    seen = searched(ctx, table, corpus, name)
+    run = _run(ctx.settings, name, calibration.k, calibration.level, seen)
     now = calibrations.run_conditions(run, version.id if version else 0)
     return staleness(calibrations.conditions(calibration), now)

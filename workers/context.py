@@ -8,9 +8,10 @@ import json
 import math
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import redis
@@ -18,7 +19,9 @@ from psycopg.pq import TransactionStatus
 from pydantic import SecretStr
 
 from db.session import IDLE_LIMIT, Database, application_name
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
+from pipeline.embedding.base import Embedder
 from pipeline.embedding.build import (
     Sharing,
     build_cached_embedder,
@@ -30,16 +33,21 @@ from pipeline.embedding.cached import CachedEmbedder
 from pipeline.embedding.checked import CheckedEmbedder
 from pipeline.embedding.pause import Pause
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.embedding.shapes.base import InputType
 from pipeline.errors import SettingsError, TransientError
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.build import Resources, build
+from pipeline.retrieval.explaining import ExplainingSession
+from pipeline.retrieval.kept_vectors import KeptVectors
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import STATEMENT_TIMEOUT, CorpusSession
 from pipeline.retrieval.tree import StrategyTree
-from pipeline.settings import CorpusSettings, Settings
+from pipeline.settings import Settings
 from pipeline.settings_loading import load_settings
 
 KEPT_RETRIEVERS = 16
+
+Session = TypeVar("Session", bound=CorpusSession)
 
 
 class Context:
@@ -56,6 +64,7 @@ class Context:
         self._embedders: dict[str, CachedEmbedder] = {}
         self._retrievers: OrderedDict[str, Retriever] = OrderedDict()
         self._frequent = FrequentLexemes()
+        self._vectors = KeptVectors()
 
     @cached_property
     def database(self) -> Database:
@@ -110,14 +119,14 @@ class Context:
         key = f"{wanted.model_dump_json()} {dimensions}"
         if key not in self._embedders:
             self._embedders[key] = build_cached_embedder(
-                wanted, self.settings.openai_api_key, self._sharing(), dimensions
+                wanted, self.settings.embedding_key(wanted), self._sharing(), dimensions
             )
         return self._embedders[key]
 
     def provider_pause(self, embedding: EmbeddingSettings | None = None) -> Pause | None:
         """Return the pause that may be on for a provider; None: the model is in this process."""
         wanted = embedding or self.settings.embedding
-        return build_pause(wanted, self.settings.openai_api_key, self.redis)
+        return build_pause(wanted, self.settings.embedding_key(wanted), self.redis)
 
     def lift_pause(self, embedding: EmbeddingSettings | None = None) -> None:
         """Have the provider asked again, though it refused: somebody starts something anew."""
@@ -132,11 +141,17 @@ class Context:
 
     def chunk_embedder(self) -> CheckedEmbedder:
         """Return the embedder for chunks, past the cache: the table keeps their vectors."""
-        self.lift_pause()
-        embedding, key = self.settings.embedding, self.settings.openai_api_key
-        # Nobody takes up later what a load leaves.
+        return CheckedEmbedder(self.patient_embedder(self.settings.embedding, InputType.DOCUMENT))
+
+    def patient_embedder(self, embedding: EmbeddingSettings, input_type: InputType) -> Embedder:
+        """Return an embedder without a cache, for a command: nobody takes up later what it leaves.
+
+        So it waits for rate limits as long as they last. A pause of the provider is lifted.
+        """
+        self.lift_pause(embedding)
         sharing = replace(self._sharing(), patience=math.inf)
-        return CheckedEmbedder(build_embedder(embedding, key, sharing))
+        key = self.settings.embedding_key(embedding)
+        return build_embedder(embedding, key, sharing, input_type)
 
     def retriever(
         self, run_settings: dict[str, Any], fingerprint: dict[str, Any], *, exact: bool = False
@@ -147,31 +162,56 @@ class Context:
         The newest few are kept: they hold prepared statements and term statistics, which the
         contents of the corpus decide and not what index is on it.
         """
-        connection = self.corpus()
+        self.corpus()
         contents = {part: value for part, value in fingerprint.items() if part != "index"}
         key = json.dumps([run_settings, contents, exact], sort_keys=True)
         if key not in self._retrievers:
-            corpus = CorpusSettings.model_validate(run_settings["corpus"])
-            session = CorpusSession(
-                connection,
-                describe(connection, corpus),
-                text_config=corpus.text_config,
-                fingerprint=json.dumps(contents, sort_keys=True),
-                statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
-            )
-            resources = Resources(
-                session,
-                self._frequent,
-                exact=exact,
-                environment=os.environ,
-                python_folder=self.settings.python_folder,
-                never_caught=tuple(_passed_on),
-            )
-            tree = StrategyTree.from_json(run_settings["strategy"])
-            self._retrievers[key] = build(tree, resources)
+            session = self._session(CorpusSession, run_settings, contents, exact=exact)
+            self._retrievers[key] = self._build(session, run_settings, exact=exact)
             if len(self._retrievers) > KEPT_RETRIEVERS:
                 self._retrievers.popitem(last=False)
         return self._retrievers[key]
+
+    def explained_retriever(
+        self, run_settings: dict[str, Any]
+    ) -> tuple[Retriever, ExplainingSession]:
+        """Return a retriever of its own, and the session that notes the plans of its searches."""
+        session = self._session(ExplainingSession, run_settings, {}, exact=False)
+        return self._build(session, run_settings, exact=False), session
+
+    def _session(
+        self,
+        kind: type[Session],
+        run_settings: dict[str, Any],
+        contents: Mapping[str, Any],
+        *,
+        exact: bool,
+    ) -> Session:
+        """Return a session over the corpus of these contents."""
+        corpus = CorpusSettings.model_validate(run_settings["corpus"])
+        connection = self.corpus()
+        return kind(
+            connection,
+            describe(connection, corpus),
+            text_config=corpus.text_config,
+            fingerprint=json.dumps(contents, sort_keys=True),
+            hashed=contents.get("vectors") is not None,
+            statement_timeout=0.9 * self.settings.queue.lease if exact else STATEMENT_TIMEOUT,
+        )
+
+    def _build(
+        self, session: CorpusSession, run_settings: dict[str, Any], *, exact: bool
+    ) -> Retriever:
+        resources = Resources(
+            session,
+            self._frequent,
+            self._vectors,
+            exact=exact,
+            environment=os.environ,
+            python_folder=self.settings.python_folder,
+            never_caught=tuple(_passed_on),
+        )
+        return build(StrategyTree.from_json(run_settings["strategy"]), resources)
 
     def close(self) -> None:
         """Close what was opened."""

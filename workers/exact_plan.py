@@ -62,6 +62,8 @@ def _sample(
 ) -> Sample:
     """Choose how many of the version's questions fit into the run's budget."""
     tenants = list(exact.tenants(session, version_id))
+    if StrategyTree.from_json(run.settings["strategy"]).ignores_tenants:
+        tenants = [None] * len(tenants)
     sizes = tenant_sizes(ctx.corpus(), table) if any(tenants) else {}
     return sample(
         _cost(run),
@@ -74,13 +76,14 @@ def _sample(
 
 def _cost(run: Run) -> ExactCost:
     strategy, corpus = run.settings["strategy"], run.corpus_fingerprint
-    arms = list(StrategyTree.from_json(strategy).searches())
-    vector_arms = sum(isinstance(arm.strategy, VectorStrategy) for arm in arms)
+    arms = [arm.strategy for arm in StrategyTree.from_json(strategy).searches()]
+    by_vector = [arm for arm in arms if isinstance(arm, VectorStrategy)]
     limit = needed_limit(run.k, Level(run.level))
     return ExactCost(
         chunks=corpus["embedded"],
         dimensions=corpus["dimension"],
         limit=max(limit, strategy.get("depth", 0)),
-        vector_arms=vector_arms,
-        fulltext_arms=len(arms) - vector_arms,
+        vector_arms=len(by_vector),
+        fulltext_arms=len(arms) - len(by_vector),
+        l1_arms=sum(arm.distance == "l1" for arm in by_vector),
     )

@@ -9,6 +9,8 @@ from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import fingerprint
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import UsageError
+from pipeline.retrieval.serving import as_searched
+from pipeline.retrieval.tree import StrategyTree
 from pipeline.types import RunStatus
 from workers import doorbell
 from workers.context import Context
@@ -88,7 +90,9 @@ def _lock_failed(session: Session, run_id: int) -> Run:
 def _need_same_corpus(ctx: Context, run: Run) -> None:
     """Raise UsageError for a corpus that changed. Call it outside of a transaction: it is slow."""
     corpus = CorpusSettings.model_validate(run.settings["corpus"])
-    now = fingerprint(ctx.corpus(), ctx.corpus_table(corpus)).to_json()
+    conn, table = ctx.corpus(), ctx.corpus_table(corpus)
+    tree = StrategyTree.from_json(run.settings["strategy"])
+    now = as_searched(conn, table, fingerprint(conn, table), tree).to_json()
     if now != run.corpus_fingerprint:
         raise UsageError(
             f"the corpus changed since run {run.id} was queued, and a run measures one corpus:"

@@ -8,6 +8,8 @@ from pipeline.corpus.neighbours import contents
 from pipeline.corpus.tenants import tenants_of
 from pipeline.errors import CorpusError
 from pipeline.retrieval.base import Retriever
+from pipeline.retrieval.serving import unserved
+from pipeline.retrieval.tree import tree_of
 from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking
 from workers.context import Context
 from workers.enqueue import run_settings
@@ -28,7 +30,7 @@ class Tried:
     """A strategy's ranking, or why there is none; milliseconds of the search, without embedding.
 
     `contents` and `tenants` are those of its keys that the corpus holds; `plans` PostgreSQL's plans
-    of the searches, where they were asked for.
+    of the searches, where they were asked for; `notes` what to know of it besides.
     """
 
     strategy: str
@@ -37,6 +39,7 @@ class Tried:
     contents: Mapping[str, str] = field(default_factory=dict)
     tenants: Mapping[str, set[str | None]] = field(default_factory=dict)
     plans: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = False) -> Tried:
@@ -58,6 +61,7 @@ def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = F
     ms = 1000 * (time.monotonic() - started)
     keys = [] if isinstance(found, Failure) else [*found.keys]
     table = ctx.corpus_table()
+    tree = tree_of(strategy, ctx.settings.strategies)
     return Tried(
         strategy,
         found,
@@ -65,6 +69,7 @@ def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = F
         contents(ctx.corpus(), table, keys, tenant=query.tenant),
         tenants_of(ctx.corpus(), table, keys),
         session.plans if session is not None else (),
+        [str(each) for each in unserved(ctx.corpus(), table, tree)],
     )
 
 

@@ -1,4 +1,4 @@
-"""The index that serves cosine searches: which it is, and how it is built anew."""
+"""The index that serves vector searches: which it is, and how it is built anew."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,14 +10,17 @@ from psycopg import sql
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.managed import build_index, build_memory
 from pipeline.corpus.table import CorpusTable
+from pipeline.corpus.vectors import Comparison, usual
 
-SERVES_COSINE = sql.SQL("""
-    am.amname IN ('hnsw', 'ivfflat') AND o.opcname = 'vector_cosine_ops'
-    AND i.indisvalid AND i.indisready AND i.indpred IS NULL
-    AND i.indkey[0] = (SELECT attnum FROM pg_attribute
-                       WHERE attrelid = i.indrelid AND attname = %(embedding)s)""")
-"""Whether an index (`i` in pg_index, `am` its method, `o` its operator class) serves searches by
-cosine distance over all of the embeddings, whose column is the parameter `embedding`."""
+IS_VECTOR_INDEX = sql.SQL("""
+    am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+    AND EXISTS (SELECT FROM pg_attribute a
+        JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+            AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid
+            AND d.refobjsubid = a.attnum
+        WHERE a.attrelid = i.indrelid AND a.attname = %(embedding)s)""")
+"""Whether an index (`i` in pg_index, `am` its method) serves vector searches over all of the
+embeddings, whose column is the parameter `embedding`, or over an expression of it."""
 
 # The index of a partitioned table has no file: those of its partitions have.
 _LEAVES = sql.SQL("""(
@@ -38,8 +41,10 @@ _VECTOR_INDEX = sql.SQL("""
          FROM {leaves} AS leaf)
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
-    WHERE i.indrelid IN (SELECT oid FROM source) AND {serves_cosine} ORDER BY c.relname LIMIT 1
-""").format(leaves=_LEAVES.format(index=sql.SQL("c.oid")), serves_cosine=SERVES_COSINE)
+    WHERE i.indrelid IN (SELECT oid FROM source) AND {is_vector_index}
+        AND o.opcname = %(operator_class)s AND pg_get_indexdef(i.indexrelid, 1, false) = %(key)s
+    ORDER BY c.relname LIMIT 1
+""").format(leaves=_LEAVES.format(index=sql.SQL("c.oid")), is_vector_index=IS_VECTOR_INDEX)
 
 _LEAF_NAMES = sql.SQL("""
     SELECT n.nspname, c.relname FROM {leaves} AS leaf
@@ -50,7 +55,7 @@ _LEAF_NAMES = sql.SQL("""
 
 @dataclass(frozen=True, slots=True)
 class VectorIndex:
-    """An approximate index that serves searches by cosine distance.
+    """An approximate index that serves vector searches.
 
     `definition` is the statement that would create it. `file` names what is on the server's disk:
     the same name, the same graph or lists, with what was inserted since; each rebuild gives
@@ -74,18 +79,32 @@ class VectorIndex:
 
 
 @corpus_errors("look for the corpus's vector index")
-def vector_index(conn: psycopg.Connection[Any], table: CorpusTable) -> VectorIndex | None:
-    """Return the index that serves cosine searches; of several, the first by name.
+def vector_index(
+    conn: psycopg.Connection[Any], table: CorpusTable, comparison: Comparison | None = None
+) -> VectorIndex | None:
+    """Return the index that serves a comparison, or the usual one; of several, the first by name.
 
     That of a table behind a view counts, where the view leaves the embedding's name as it is. An
     index of some of the rows, or of single partitions, does not.
     """
-    names = {
-        "relation": table.relation.as_string(conn),
-        "embedding": table.columns["embedding"],
-    }
-    row = conn.execute(_VECTOR_INDEX, names).fetchone()
+    wanted = comparison or usual(table)
+    row = conn.execute(
+        _VECTOR_INDEX,
+        {
+            "relation": table.relation.as_string(conn),
+            "embedding": table.columns["embedding"],
+            "operator_class": wanted.operator_class,
+            "key": _as_defined(conn, wanted),
+        },
+    ).fetchone()
     return None if row is None else VectorIndex(*row)
+
+
+def _as_defined(conn: psycopg.Connection[Any], wanted: Comparison) -> str:
+    """Return the key of an index as PostgreSQL writes it, which quotes no name without need."""
+    quoted = wanted.table.column("embedding").as_string(conn)
+    row = conn.execute("SELECT quote_ident(%s)", [wanted.table.columns["embedding"]]).fetchone()
+    return wanted.index_key().as_string(conn).replace(quoted, row[0] if row else quoted)
 
 
 @corpus_errors("rebuild the vector index")

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from pipeline.corpus.settings import MANAGED_TABLE
 from pipeline.errors import CorpusError
-from pipeline.settings import MANAGED_TABLE
 
 MAX_INDEXED_DIMENSIONS = 2000
 """pgvector indexes a `vector` of this many dimensions at most."""

@@ -11,6 +11,7 @@ from psycopg import sql
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.table import CorpusTable
+from pipeline.corpus.vectors import cosine_distance
 from pipeline.types import Level, split_key
 
 KEYS_PER_STATEMENT = 1_000
@@ -32,10 +33,10 @@ FROM unnest({wanted}) AS wanted (document, chunk)
 JOIN {relation} AS c ON {document} = wanted.document AND {index} = wanted.chunk
 CROSS JOIN LATERAL (
     SELECT {other_key} AS key, coalesce({other_content}::text, '') AS content,
-        {other_embedding} <=> {embedding} AS distance
+        {distance} AS distance
     FROM {relation} AS o
     WHERE {embedding} IS NOT NULL AND {other_embedding} IS NOT NULL {same_tenant}
-    ORDER BY {other_embedding} <=> {embedding} LIMIT {limit}
+    ORDER BY {distance} LIMIT {limit}
 ) AS near
 WHERE {tenant} IS NOT DISTINCT FROM coalesce(%s::text, {tenant})
   AND near.key <> {key} AND near.distance <= {farthest}
@@ -108,11 +109,13 @@ def near_duplicates(
     an approximate index may miss some. Chunks without a vector have none. Raises TransientError or
     CorpusError where the corpus cannot be read.
     """
+    embedding, other = table.column("embedding", "c"), table.column("embedding", "o")
     pieces = {
         "other_key": table.key_expression("o"),
         "other_content": table.column("content", "o"),
-        "embedding": table.column("embedding", "c"),
-        "other_embedding": table.column("embedding", "o"),
+        "embedding": embedding,
+        "other_embedding": other,
+        "distance": cosine_distance(table, other, embedding),
         "same_tenant": _same_tenant(table),
         "limit": sql.Literal(NEAREST + 1),
         "farthest": sql.Literal(1 - least),

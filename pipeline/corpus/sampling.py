@@ -9,6 +9,7 @@ from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.table import CorpusTable, Role
+from pipeline.corpus.vectors import as_numbers, cosine_distance, of_numbers
 from pipeline.generation.base import SourceChunk
 from pipeline.generation.sampling import DrawnChunk
 
@@ -58,10 +59,10 @@ ORDER BY {index} {direction} LIMIT 1
 
 _SIMILAR = sql.SQL("""
 SELECT document, chunk, key, content, tenant, language, vector FROM (
-    SELECT {columns}, 1 - ({embedding} <=> CAST(%(vector)s AS vector)) AS cosine
+    SELECT {columns}, 1 - {distance} AS cosine
     FROM {relation} AS c
     WHERE {embedding} IS NOT NULL AND {tenant} IS NOT DISTINCT FROM CAST(%(tenant)s AS text)
-    ORDER BY {embedding} <=> CAST(%(vector)s AS vector) LIMIT %(limit)s
+    ORDER BY {distance} LIMIT %(limit)s
 ) AS nearest
 WHERE document <> %(document)s AND cosine < %(below)s
   AND char_length(content) >= %(min_characters)s
@@ -110,8 +111,11 @@ class Sampler:
         """
         if drawn.vector is None or not np.any(drawn.vector):
             return []
-        vector = "[" + ",".join(map(str, drawn.vector.tolist())) + "]"
-        values = self._place(drawn) | {"vector": vector, "below": below, "limit": SIMILAR}
+        values = self._place(drawn) | {
+            "vector": drawn.vector.tolist(),
+            "below": below,
+            "limit": SIMILAR,
+        }
         return self._rows(_SIMILAR, values)
 
     def _beside(
@@ -139,6 +143,8 @@ class Sampler:
 
     def _pieces(self) -> dict[str, sql.Composable]:
         table = self._table
+        embedding = table.column("embedding", "c")
+        given = of_numbers(table, sql.SQL("CAST(%(vector)s AS real[])"))
         columns = {
             "document": table.column("document_id", "c"),
             "chunk": table.column("chunk_index", "c"),
@@ -146,7 +152,7 @@ class Sampler:
             "content": table.column("content", "c"),
             "tenant": self._text_of("tenant"),
             "language": self._text_of("language"),
-            "vector": sql.SQL("{}::real[]").format(table.column("embedding", "c")),
+            "vector": as_numbers(table, embedding),
         }
         named = [
             sql.SQL("{} AS {}").format(expression, sql.Identifier(name))
@@ -160,7 +166,8 @@ class Sampler:
             "key": columns["key"],
             "content": columns["content"],
             "tenant": columns["tenant"],
-            "embedding": table.column("embedding", "c"),
+            "embedding": embedding,
+            "distance": cosine_distance(table, embedding, given),
         }
 
     def _text_of(self, role: Role) -> sql.Composable:

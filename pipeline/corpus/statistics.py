@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
-from pipeline.corpus.indexing import SERVES_COSINE, vector_index
+from pipeline.corpus.indexing import IS_VECTOR_INDEX, vector_index
 from pipeline.corpus.table import CorpusTable, Role
 
 EXACT_UP_TO = 200_000
@@ -21,7 +21,7 @@ _COUNTS = sql.SQL("SELECT count(*), count({embedding}) FROM {relation}")
 # chunks that exchange their vectors change the sum.
 _SUMS = sql.SQL("""
     SELECT sum(hashtextextended({key} || ' ' || coalesce({content}, '') COLLATE "C", 0)),
-        sum(hashtextextended({key} || ' ' || encode(vector_send({embedding}), 'hex')
+        sum(hashtextextended({key} || ' ' || encode({type}_send({embedding}), 'hex')
             COLLATE "C", 0))
     FROM {relation}""")
 
@@ -31,13 +31,14 @@ _INDEXES = sql.SQL("""
         (SELECT string_agg(pg_get_indexdef(i.indexrelid, n, true), ', ' ORDER BY n)
          FROM generate_series(1, i.indnkeyatts) AS n),
         o.opcname, i.indisvalid AND i.indisready, i.indpred IS NOT NULL,
-        {serves_cosine},
+        CASE WHEN {is_vector_index} THEN
+            substring(o.opcname FROM '^[a-z]+_(cosine|ip|l2|l1|hamming|jaccard)_ops$') END,
         coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree(i.indexrelid)),
                  pg_relation_size(i.indexrelid))::bigint
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
     WHERE i.indrelid = to_regclass(%(relation)s) ORDER BY c.relname
-""").format(serves_cosine=SERVES_COSINE)
+""").format(is_vector_index=IS_VECTOR_INDEX)
 _TABLE_SIZE = """
     SELECT coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(oid)),
                     pg_total_relation_size(oid))::bigint
@@ -48,7 +49,8 @@ _TABLE_SIZE = """
 class IndexSummary:
     """One index of the corpus table. `keys`: its columns or expressions; `size` in bytes.
 
-    `serves_cosine`: a search by cosine distance over all of the embeddings can use it.
+    `distance`: cosine, ip, l2, l1, hamming or jaccard, where vector searches over all of the chunks
+    can use it; an index of an expression serves searches by that expression only.
     """
 
     name: str
@@ -57,7 +59,7 @@ class IndexSummary:
     operator_class: str
     valid: bool
     partial: bool
-    serves_cosine: bool
+    distance: str | None
     size: int
 
 
@@ -67,7 +69,7 @@ class CorpusSummary:
 
     `tenants` and `languages` are empty where no column is configured; None stands for NULL.
     `dimensions` maps a vector length to its chunks; `models` an embedding model, in the managed
-    table only. `vector_index` names an index that serves cosine searches. `size` is in bytes,
+    table only. `vector_index` names an index that serves vector searches. `size` is in bytes,
     indexes included.
     """
 
@@ -92,7 +94,7 @@ class CorpusFingerprint:
 
     `texts` and `vectors`: 16 hexadecimal digits, equal for equal keys with equal contents or
     vectors, in any order; None where the corpus was too large to be read. `index`: name, method,
-    definition and file of the approximate index that serves cosine searches, see
+    definition and file of the approximate index that serves the searches, see
     `pipeline.corpus.indexing.VectorIndex`; None: there is none.
     """
 
@@ -129,7 +131,7 @@ def show(conn: psycopg.Connection[Any], table: CorpusTable) -> CorpusSummary:
         missing_embeddings=missing,
         blank_contents=blank,
         indexes=indexes,
-        vector_index=next((index.name for index in indexes if index.serves_cosine), None),
+        vector_index=next((index.name for index in indexes if index.distance), None),
         text_search=table.columns.get("text_search"),
         size=_table_size(conn, table),
     )
@@ -139,6 +141,24 @@ def show(conn: psycopg.Connection[Any], table: CorpusTable) -> CorpusSummary:
 def tenant_sizes(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str | None, int]:
     """Return tenant -> chunks, largest first; empty where no tenant column is configured."""
     return _sizes(conn, table, "tenant")
+
+
+@corpus_errors("count the chunks that vector searches look at")
+def searched_sizes(
+    conn: psycopg.Connection[Any], table: CorpusTable, where: str | None = None
+) -> dict[str | None, int]:
+    """Return tenant -> chunks with a vector that meet a strategy's condition `where`.
+
+    All of them stand under None where no tenant column is configured.
+    """
+    tenant = table.column("tenant", "c") if table.has("tenant") else sql.NULL
+    condition = sql.SQL("true") if where is None else sql.SQL("({}\n)").format(sql.SQL(where))
+    counted = sql.SQL(
+        "SELECT {}::text, count(*) FROM {} AS c WHERE {} IS NOT NULL AND {} GROUP BY 1"
+    ).format(tenant, table.relation, table.column("embedding", "c"), condition)
+    with conn.transaction():
+        conn.execute("SET TRANSACTION READ ONLY")
+        return dict(conn.execute(counted).fetchall())
 
 
 @corpus_errors("take the corpus's fingerprint")
@@ -151,6 +171,7 @@ def fingerprint(
         "key": table.key_expression(),
         "content": table.column("content"),
         "embedding": table.column("embedding"),
+        "type": sql.SQL(table.types["embedding"]),
     }
     chunks, embedded = conn.execute(_COUNTS.format(**pieces)).fetchone() or (0, 0)
     texts = vectors = None
@@ -186,7 +207,7 @@ def _sizes(conn: psycopg.Connection[Any], table: CorpusTable, role: Role) -> dic
 
 
 def _dimensions(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[int, int]:
-    groups = _grouped(conn, table, sql.SQL("vector_dims({})").format(table.column("embedding")))
+    groups = _grouped(conn, table, table.vector_length())
     return {length: chunks for length, chunks in groups.items() if length is not None}
 
 

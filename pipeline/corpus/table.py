@@ -8,8 +8,8 @@ import psycopg
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.errors import CorpusError
-from pipeline.settings import CorpusSettings
 
 Role = Literal[
     "document_id", "chunk_index", "content", "embedding", "tenant", "language", "text_search"
@@ -18,14 +18,23 @@ Role = Literal[
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
+_LENGTHS = {
+    "vector": "vector_dims({})",
+    "halfvec": "vector_dims({})",
+    "sparsevec": "split_part({}::text, '/', 2)::int",
+    "bit": "length({})",
+}
+"""Type of a column that pgvector searches -> the expression of a value's dimensions."""
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusTable:
     """A chunks table whose configured columns were found, with the SQL pieces to search it.
 
     `columns` maps each configured role to a column name, `types` to that column's type without
-    its modifier ("integer", "text", "vector"). `dimensions` is the declared n of vector(n), else
-    that of a stored vector, else None: no vector is stored yet. `managed`: `corpus load` owns it.
+    its modifier ("integer", "text", "vector"). `dimensions` is the declared n of vector(n),
+    halfvec(n), sparsevec(n) or bit(n), else that of a stored vector, else None: no vector is stored
+    yet. `managed`: `corpus load` owns it.
     """
 
     schema: str
@@ -54,6 +63,10 @@ class CorpusTable:
         """
         name = self.columns[role]
         return sql.Identifier(alias, name) if alias else sql.Identifier(name)
+
+    def vector_length(self) -> sql.Composed:
+        """Return the SQL expression of the dimensions of a row's vector."""
+        return sql.SQL(_LENGTHS[self.types["embedding"]]).format(self.column("embedding"))
 
     def key_expression(self, alias: str | None = None) -> sql.Composed:
         """Return the SQL expression of the chunk key: document_id || ':' || chunk_index."""
@@ -127,7 +140,8 @@ def _no_table(conn: psycopg.Connection[Any], settings: CorpusSettings) -> str:
             """SELECT DISTINCT n.nspname, c.relname
                FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
                JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_type t ON t.oid = atttypid
-               WHERE t.typname = 'vector' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+               WHERE t.typname IN ('vector', 'halfvec', 'sparsevec')
+               AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
                AND NOT a.attisdropped ORDER BY 1, 2 LIMIT 5"""
         )
     ]
@@ -163,10 +177,11 @@ def _check_types(
 ) -> None:
     """Refuse an embedding that is not a vector and a text search column that is not a tsvector."""
     embedding = by_role["embedding"]
-    if embedding.type != "vector":
+    if embedding.type not in _LENGTHS:
         _check_extension(conn)
         raise CorpusError(
-            f"column {where}.{embedding.name} is {embedding.full_type}, not pgvector's vector(n); "
+            f"column {where}.{embedding.name} is {embedding.full_type}, not pgvector's vector(n), "
+            f"halfvec(n), sparsevec(n) or bit(n); "
             f"name the column that holds the vectors in [corpus] embedding"
         )
     text_search = by_role.get("text_search")
@@ -209,10 +224,9 @@ def _check_extension(conn: psycopg.Connection[Any]) -> None:
 
 def _measured(conn: psycopg.Connection[Any], table: CorpusTable) -> CorpusTable:
     """Take the dimensions of an undeclared vector column from one stored vector."""
-    embedding = table.column("embedding")
     row = conn.execute(
-        sql.SQL("SELECT vector_dims({0}) FROM {1} WHERE {0} IS NOT NULL LIMIT 1").format(
-            embedding, table.relation
+        sql.SQL("SELECT {} FROM {} WHERE {} IS NOT NULL LIMIT 1").format(
+            table.vector_length(), table.relation, table.column("embedding")
         )
     ).fetchone()
     return replace(table, dimensions=row[0]) if row else table

@@ -71,8 +71,7 @@ def build_gate(
     client: Redis, settings: EmbeddingSettings, api_key: SecretStr | None, *, workers: int
 ) -> Gate:
     """Return the gate before a provider; `workers` share its limits while Redis is away."""
-    address = address_of(settings.base_url)
-    account = provider_id(address.host, settings.model, usable_key(api_key, address))
+    account = provider_id(address_of(settings).host, settings.model, usable_key(api_key, settings))
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     limiter = Limiter(client, account, requests=requests, tokens=tokens, workers=workers)
     return Gate(limiter if requests or tokens else None, pause_of(client, settings, api_key))
@@ -83,7 +82,6 @@ def pause_of(client: Redis, settings: EmbeddingSettings, api_key: SecretStr | No
 
     The dimensions are told apart, as the limits are not: a refusal may be of them alone.
     """
-    address = address_of(settings.base_url)
-    key = usable_key(api_key, address)
-    known_as = provider_id(address.host, settings.model, key, settings.dimensions)
+    key = usable_key(api_key, settings)
+    known_as = provider_id(address_of(settings).host, settings.model, key, settings.dimensions)
     return Pause(client, known_as)

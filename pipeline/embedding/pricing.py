@@ -2,14 +2,21 @@
 
 import math
 
-from pipeline.embedding.address import address_of, is_openai
+from pipeline.embedding.address import is_the_providers
 from pipeline.embedding.settings import EmbeddingSettings
 
-# OpenAI's list prices for a million tokens, by its pages on each model, May 2026.
+# List prices for a million tokens, by the providers' own pages: OpenAI's on each model, May 2026;
+# Voyage's on pricing, 2026.
 KNOWN = {
-    "text-embedding-3-small": 0.02,
-    "text-embedding-3-large": 0.13,
-    "text-embedding-ada-002": 0.10,
+    ("openai", "text-embedding-3-small"): 0.02,
+    ("openai", "text-embedding-3-large"): 0.13,
+    ("openai", "text-embedding-ada-002"): 0.10,
+    ("voyage", "voyage-3.5-lite"): 0.02,
+    ("voyage", "voyage-3.5"): 0.06,
+    ("voyage", "voyage-3-large"): 0.18,
+    ("voyage", "voyage-4-lite"): 0.02,
+    ("voyage", "voyage-4"): 0.06,
+    ("voyage", "voyage-4-large"): 0.12,
 }
 
 _MILLION = 1_000_000
@@ -24,8 +31,8 @@ def price_of(settings: EmbeddingSettings) -> float | None:
         return settings.price
     if settings.provider == "local":
         return 0.0
-    known = is_openai(address_of(settings.base_url))
-    return KNOWN.get(settings.model) if known else None
+    known = KNOWN.get((settings.provider, settings.model))
+    return known if is_the_providers(settings) else None
 
 
 def cost_of(tokens: int, settings: EmbeddingSettings) -> float:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.retrieval.base import Retriever
-from pipeline.retrieval.exact import ExactVectorRetriever
+from pipeline.retrieval.exact import ExactVectorRetriever, KeepingExactRetriever
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.http.endpoint import Endpoint
 from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
+from pipeline.retrieval.kept_vectors import KeptVectors
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.python import PythonRetriever
 from pipeline.retrieval.rerank.build import build_reranker
@@ -34,14 +35,15 @@ from pipeline.retrieval.vector import VectorRetriever
 class Resources:
     """What retrievers are built from.
 
-    `frequent` is what a process keeps between the retrievers that it builds. `exact`: vectors are
-    compared with all of the corpus's, whatever index there is; all else stays as it is.
-    `environment` holds the secrets that settings name. The owner's Python is imported from
-    `python_folder`; of what it raises, `never_caught` is none of its own, as a time limit.
+    `frequent` and `vectors` are what a process keeps between the retrievers that it builds.
+    `exact`: vectors are compared with all of the corpus's, whatever index there is; all else stays
+    as it is. `environment` holds the secrets that settings name. The owner's Python is imported
+    from `python_folder`; of what it raises, `never_caught` is none of its own, as a time limit.
     """
 
     session: CorpusSession
     frequent: FrequentLexemes = field(default_factory=FrequentLexemes)
+    vectors: KeptVectors = field(default_factory=KeptVectors)
     exact: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     python_folder: Path | None = None
@@ -60,7 +62,9 @@ def build(tree: StrategyTree, resources: Resources) -> Retriever:
 
 def _vector(_tree: StrategyTree, strategy: VectorStrategy, resources: Resources) -> Retriever:
     if resources.exact:
-        return ExactVectorRetriever(resources.session)
+        return ExactVectorRetriever(resources.session, strategy)
+    if strategy.exact:
+        return KeepingExactRetriever(resources.session, strategy, resources.vectors)
     return VectorRetriever(resources.session, strategy)
 
 
@@ -73,7 +77,7 @@ def _hybrid(tree: StrategyTree, strategy: HybridStrategy, resources: Resources) 
         Arm(name, weight, build(tree.parts[name], resources))
         for name, weight in strategy.arms.items()
     ]
-    return HybridRetriever(arms, rrf_k=strategy.rrf_k, depth=strategy.depth)
+    return HybridRetriever(arms, formula=strategy.formula, depth=strategy.depth)
 
 
 def _sql(tree: StrategyTree, strategy: SqlStrategy, resources: Resources) -> Retriever:

@@ -15,6 +15,8 @@ MOST_IN_SHARD = 1000
 # Measured on one core of a server of 2024, then doubled: slower machines keep within the budget.
 _MULTIPLY_ADDS = 20e9
 """A second, of a float32 matrix product."""
+_DIFFERENCES = 0.8e9
+"""Differences a second, which l1 adds up: no matrix product has them."""
 _SELECTING = 300
 """Multiply-adds that looking at one product's result costs."""
 _READING = 10e-6
@@ -34,6 +36,7 @@ class ExactCost:
     """Seconds of one core for a strategy's exact search; an arm is one of its searches.
 
     `chunks`: those with a vector, of `dimensions` numbers. `limit`: chunks asked of each arm.
+    `l1_arms`: those of the vector arms that go by l1.
     """
 
     chunks: int
@@ -41,6 +44,7 @@ class ExactCost:
     limit: int
     vector_arms: int
     fulltext_arms: int
+    l1_arms: int = 0
 
     @property
     def reading(self) -> float:
@@ -58,7 +62,8 @@ class ExactCost:
         once, each = _COMPARING
         vector = pairs + candidates * (once + each * self.dimensions)
         once, each = _FULLTEXT
-        return self.vector_arms * vector + self.fulltext_arms * (once + each * chunks)
+        by_l1 = self.l1_arms * chunks * self.dimensions / _DIFFERENCES
+        return self.vector_arms * vector + by_l1 + self.fulltext_arms * (once + each * chunks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,13 @@ class ExplainingSession(CorpusSession):
         *,
         settings: Mapping[str, str],
         timeout: float,
-    ) -> list[Rows]:
+        expected: tuple[type[Exception], ...] = (),
+    ) -> tuple[list[Rows], Exception | None]:
         """See `CorpusSession.fetch_each`."""
-        found = super().fetch_each(statement, parameters, settings=settings, timeout=timeout)
-        for values in parameters:
+        found, failed = super().fetch_each(
+            statement, parameters, settings=settings, timeout=timeout, expected=expected
+        )
+        for values in parameters[: len(found)]:
             lines = super().fetch(_EXPLAIN.format(statement), values, settings=settings)
             self.plans.append("\n".join(line for (line,) in lines))
-        return found
+        return found, failed

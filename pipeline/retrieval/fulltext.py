@@ -1,32 +1,26 @@
 """PostgreSQL's full text search, many questions a statement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
 from pipeline.retrieval.isolation import ask_in_groups
-from pipeline.retrieval.lexemes import FrequentLexemes, tsquery, without_frequent
-from pipeline.retrieval.session import CorpusSession, rankings
-from pipeline.retrieval.strategies import FulltextStrategy
-from pipeline.retrieval.text_configs import TextConfigs
+from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.parsing import Parser
+from pipeline.retrieval.session import CorpusSession, at_least, rankings
+from pipeline.retrieval.strategies.fulltext import FulltextStrategy
+from pipeline.retrieval.text_configs import ALL_CHUNKS, Reading, TextConfigs
 from pipeline.types import Failure, QueryBatch, Ranking
-
-_LEXEMES = sql.SQL("""
-SELECT tsvector_to_array(to_tsvector(question.config::regconfig, question.text))
-FROM unnest(%(configs)s::text[], %(texts)s::text[])
-    WITH ORDINALITY AS question(config, text, number)
-ORDER BY question.number
-""").format()
 
 _SEARCH = sql.SQL("""
 SELECT question.number, found.key, found.score
 FROM unnest(%(numbers)s::int[], %(queries)s::text[]::tsquery[]) AS question(number, query)
 CROSS JOIN LATERAL (
-    SELECT {key} AS key, {rank}({document}, question.query, {normalization}) AS score
+    SELECT {key} AS key, {rank}({weights}{document}, question.query, {normalization}) AS score
     FROM {relation} AS c
-    WHERE {document} @@ question.query {within_tenant}
+    WHERE {document} @@ question.query {chunks} {within}
     ORDER BY score DESC, {key} COLLATE "C"
     LIMIT {limit}
 ) AS found
@@ -47,9 +41,9 @@ class _Group(NamedTuple):
 class FulltextRetriever:
     """Searches the chunks' lexemes. Scores are those of `ts_rank` or `ts_rank_cd`.
 
-    With match "any", lexemes that too many chunks hold are left out of a question: they tell
-    little and cost most. A question without lexemes (stop words only) finds nothing, as it would
-    in PostgreSQL: an empty ranking, not a failure. Ties are ordered by key.
+    A question without lexemes (stop words only) finds nothing, as it would in PostgreSQL: an empty
+    ranking, not a failure. Ties are ordered by key. Where chunks were parsed by configurations of
+    their own, each part of them is searched by itself, and the rankings are put together.
     """
 
     needs_vectors: ClassVar[bool] = False
@@ -62,98 +56,100 @@ class FulltextRetriever:
     ) -> None:
         self._session = session
         self._strategy = strategy
-        self._configs = TextConfigs(session)
-        self._frequent = frequent or FrequentLexemes()
+        self._configs = TextConfigs(session, strategy.config)
+        self._parser = Parser(session, strategy, frequent or FrequentLexemes())
 
     def retrieve(self, batch: QueryBatch, limit: int) -> list[Ranking | Failure]:
         """See `Retriever.retrieve`. A text that PostgreSQL cannot take is a Failure.
 
-        Raises CorpusError where a tenant is asked of a corpus without tenants.
+        Raises CorpusError where a tenant is asked of a corpus without tenants, or the settings ask
+        for what the database does not have.
         """
         with corpus_errors(f"search {self._session.place}"):
-            configs = [self._configs.of(language) for language in batch.languages]
-            documents = [None if self._has_column else config for config in configs]
-            frequent = {config: self._frequent_lexemes(config) for config in set(documents)}
+            readings = self._configs.readings(batch.languages)
+            found = [self._of_part(reading, batch, limit) for reading in readings]
+        answers = [[part[position] for part in found] for position in range(len(batch))]
+        return [_together(parts, limit) for parts in answers]
 
-            def ask(group: _Group, positions: Sequence[int]) -> list[Ranking]:
-                lexemes = self._lexemes(
-                    [batch.texts[position] for position in positions],
-                    [configs[position] for position in positions],
-                )
-                return self._search(lexemes, frequent[group.config], group, limit)
+    def _of_part(
+        self, reading: Reading, batch: QueryBatch, limit: int
+    ) -> dict[int, Ranking | Failure]:
+        """Search one part of the chunks for all questions, which are parsed as it was."""
+        configs = reading.configs
+        documents = [None if self._parser.has_column else config for config in configs]
+        tenants = self._strategy.whose(batch.tenants)
+        frequent = {each: self._parser.frequent(each, reading.chunks) for each in set(documents)}
 
-            answers = ask_in_groups(
-                range(len(batch)),
-                lambda position: _Group(batch.tenants[position], documents[position]),
-                self._strategy.questions_per_statement,
-                ask,
+        def ask(group: _Group, positions: Sequence[int]) -> list[Ranking]:
+            queries = self._parser.queries(
+                [batch.texts[position] for position in positions],
+                [configs[position] for position in positions],
+                frequent[group.config],
             )
-        return [answers[position] for position in range(len(batch))]
+            return self._search(queries, group, reading.chunks, limit)
+
+        return ask_in_groups(
+            range(len(batch)),
+            lambda position: _Group(tenants[position], documents[position]),
+            self._strategy.questions_per_statement,
+            ask,
+        )
 
     def statement(
-        self, limit: int, *, tenant: str | None = None, config: str | None = None
+        self,
+        limit: int,
+        *,
+        tenant: str | None = None,
+        config: str | None = None,
+        chunks: sql.Composable = ALL_CHUNKS,
     ) -> sql.Composed:
         """Return the search for the parameters `numbers`, `queries` and `tenant`.
 
-        `config` parses the chunks, where no column holds them parsed.
+        `config` parses the chunks, where no column holds them parsed; `chunks` is the condition,
+        behind an AND, of those to search.
         """
-        table = self._session.table
+        table, strategy = self._session.table, self._strategy
         return _SEARCH.format(
             key=table.key_expression("c"),
-            rank=sql.SQL(self._strategy.rank),
-            document=self._document(config),
-            normalization=sql.Literal(self._strategy.normalization),
+            rank=sql.SQL(strategy.rank),
+            weights=_weights(strategy.rank_weights),
+            document=self._parser.document(config),
+            normalization=sql.Literal(strategy.normalization),
             relation=table.relation,
-            within_tenant=self._session.within(tenant),
+            chunks=chunks,
+            within=self._session.within(tenant, strategy.where),
             limit=sql.Literal(limit),
         )
 
-    @property
-    def _has_column(self) -> bool:
-        return self._session.table.has("text_search")
-
-    def _document(self, config: str | None) -> sql.Composable:
-        """Return the SQL expression of a chunk's tsvector; a constant config can use an index."""
-        if config is None:
-            return self._session.table.column("text_search", "c")
-        return sql.SQL("to_tsvector({}::regconfig, {})").format(
-            sql.Literal(config), self._session.table.column("content", "c")
-        )
-
-    def _frequent_lexemes(self, config: str | None) -> Mapping[str, int]:
-        """Return the lexemes to leave out, with their chunk counts; none with match "all"."""
-        strategy = self._strategy
-        if strategy.match == "all":
-            return {}
-        return self._frequent.of(
-            self._session,
-            self._document(config),
-            share=strategy.max_document_frequency,
-            least=strategy.min_frequent,
-        )
-
-    def _lexemes(self, texts: Sequence[str], configs: Sequence[str]) -> list[list[str]]:
-        rows = self._session.fetch(_LEXEMES, {"configs": configs, "texts": texts})
-        return [lexemes for (lexemes,) in rows]
-
     def _search(
-        self,
-        lexemes: Sequence[Sequence[str]],
-        frequent: Mapping[str, int],
-        group: _Group,
-        limit: int,
+        self, queries: Sequence[str], group: _Group, chunks: sql.Composable, limit: int
     ) -> list[Ranking]:
-        """Search with each question's lexemes; a question without any is not asked."""
-        queries = {
-            number: tsquery(without_frequent(own, frequent), self._strategy.match)
-            for number, own in enumerate(lexemes, start=1)
-            if own
-        }
-        if not queries:
-            return rankings([], len(lexemes))
+        """Search for each question's query; a question without one is not asked."""
+        asked = {number: query for number, query in enumerate(queries, start=1) if query}
+        if not asked:
+            return rankings([], len(queries))
         rows = self._session.fetch(
-            self.statement(limit, tenant=group.tenant, config=group.config),
-            {"numbers": [*queries], "queries": [*queries.values()], "tenant": group.tenant},
-            share=len(lexemes) / self._strategy.questions_per_statement,
+            self.statement(limit, tenant=group.tenant, config=group.config, chunks=chunks),
+            {"numbers": [*asked], "queries": [*asked.values()], "tenant": group.tenant},
+            share=len(queries) / self._strategy.questions_per_statement,
         )
-        return rankings(rows, len(lexemes))
+        found = rankings(rows, len(queries))
+        return [at_least(self._strategy.min_score, ranking) for ranking in found]
+
+
+def _weights(weights: Sequence[float] | None) -> sql.Composable:
+    """Return the ranking function's first argument, where it is given."""
+    if weights is None:
+        return sql.SQL("")
+    return sql.SQL("{}::float4[], ").format(sql.Literal(list(weights)))
+
+
+def _together(parts: Sequence[Ranking | Failure], limit: int) -> Ranking | Failure:
+    """Put the rankings of several parts of the chunks together, best first, ties by key."""
+    rows: list[tuple[float, str]] = []
+    for part in parts:
+        if isinstance(part, Failure):
+            return part
+        rows += zip(part.scores, part.keys, strict=True)
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    return Ranking([key for _, key in rows[:limit]], [score for score, _ in rows[:limit]])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.retrieval.base import Retriever
-from pipeline.retrieval.fusion import fuse
+from pipeline.retrieval.fusion import Formula, fuse
 from pipeline.retrieval.stages import stages_of
 from pipeline.types import Failure, QueryBatch, Ranking
 
@@ -19,14 +19,14 @@ class Arm:
 
 
 class HybridRetriever:
-    """Fuses the rankings of its arms by reciprocal rank. Scores are the fused ones.
+    """Fuses the rankings of its arms. Scores are the fused ones.
 
     Each arm is asked for `depth` candidates, or `limit` where that is more.
     """
 
-    def __init__(self, arms: Sequence[Arm], *, rrf_k: int, depth: int) -> None:
+    def __init__(self, arms: Sequence[Arm], *, formula: Formula, depth: int) -> None:
         self._arms = arms
-        self._rrf_k = rrf_k
+        self._formula = formula
         self._depth = depth
 
     @property
@@ -48,5 +48,5 @@ class HybridRetriever:
                 return Failure(f"{arm.name}: {answer.reason}")
             rankings.append(answer)
             stages |= stages_of(arm.name, answer)
-        fused = fuse(rankings, [arm.weight for arm in self._arms], self._rrf_k, limit)
+        fused = fuse(rankings, [arm.weight for arm in self._arms], self._formula, limit)
         return replace(fused, stages=stages)

@@ -72,7 +72,7 @@ class _Isolation:
         except _ONE_QUESTION as error:
             self._check_cause(error)
             if len(positions) == 1:
-                return [Failure(_reason(error))]
+                return [Failure(reason(error))]
         middle = len(positions) // 2
         return [
             *self.answers(ask, positions[:middle]),
@@ -94,7 +94,7 @@ class _Isolation:
             ) from error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Say in one line why a question could not be searched for."""
     if isinstance(error, psycopg.errors.QueryCanceled):
         return "the search ran into its time limit"

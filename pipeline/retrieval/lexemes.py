@@ -30,37 +30,49 @@ class FrequentLexemes:
         self._counted: dict[Hashable, Mapping[str, int]] = {}
 
     def of(
-        self, session: CorpusSession, document: sql.Composable, share: float, least: int
+        self,
+        session: CorpusSession,
+        document: sql.Composable,
+        chunks: sql.Composable,
+        *,
+        share: float,
+        least: int,
     ) -> Mapping[str, int]:
         """Return lexeme -> chunks that hold it, where these are over `share` of all and `least`.
 
-        `document` is the SQL expression of a chunk's tsvector, with the table's alias `c`.
+        `document` is the SQL expression of a chunk's tsvector, with the table's alias `c`. Only
+        those chunks are counted that meet the condition `chunks`, behind an AND.
         """
         known_by = (
             session.place,
             session.fingerprint,
             document.as_string(session.conn),
+            chunks.as_string(session.conn),
             share,
             least,
         )
         if known_by not in self._counted:
             if len(self._counted) == _REMEMBERED:
                 del self._counted[next(iter(self._counted))]
-            self._counted[known_by] = _count(session, document, share, least)
+            self._counted[known_by] = _count(session, document, chunks, share, least)
         return self._counted[known_by]
 
 
 def _count(
-    session: CorpusSession, document: sql.Composable, share: float, least: int
+    session: CorpusSession,
+    document: sql.Composable,
+    chunks: sql.Composable,
+    share: float,
+    least: int,
 ) -> Mapping[str, int]:
     if share >= 1:
         return {}
-    chunks = sql.SQL("FROM {} AS c").format(session.table.relation)
-    [(total,)] = session.fetch(sql.SQL("SELECT count(*) {}").format(chunks), share=_COUNTING)
+    counted = sql.SQL("FROM {} AS c WHERE true {}").format(session.table.relation, chunks)
+    [(total,)] = session.fetch(sql.SQL("SELECT count(*) {}").format(counted), share=_COUNTING)
     threshold = max(share * total, least)
     if threshold >= total:
         return {}
-    documents = sql.SQL("SELECT {} {}").format(document, chunks).as_string(session.conn)
+    documents = sql.SQL("SELECT {} {}").format(document, counted).as_string(session.conn)
     counts = sql.SQL("SELECT word, ndoc FROM ts_stat({}) WHERE ndoc > {}").format(
         sql.Literal(documents), sql.Literal(threshold)
     )

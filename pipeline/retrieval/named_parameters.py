@@ -50,6 +50,19 @@ class NamedParameters:
         return "".join(text(one) + parameter for one, parameter in pairs)
 
 
+def outside_quotes(statement: str) -> str:
+    """Return a statement without what it quotes, names in double quotes, and comments."""
+    parts, at = [], 0
+    while found := _TOKEN.search(statement, at):
+        parts.append(statement[at : found.start()])
+        at = found.end()
+        if found["block"]:
+            at = _end_of_comment(statement, at)
+        elif found["cast"] or found["parameter"]:
+            parts.append(found[0])
+    return "".join((*parts, statement[at:]))
+
+
 def _end_of_comment(statement: str, at: int) -> int:
     """Return where a block comment ends that began before `at`: comments nest."""
     depth = 1

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import psycopg
@@ -43,7 +44,8 @@ class CorpusSession:
     """A connection in autocommit mode, the corpus table behind it, and the time a search gets.
 
     `text_config`: the setting [corpus] text_config, for questions without a language.
-    `fingerprint` identifies the corpus's content: what was counted of it is kept under that name.
+    `fingerprint` identifies the corpus's content: what was counted of it is kept under that name;
+    `hashed`: also that of its vectors, so that they may be kept under it too.
     `statement_timeout`: seconds that a full statement may take; one that holds a share of the
     questions gets that share, five seconds at least. `place` names the table, its database and
     server, without user or password, for error messages.
@@ -56,31 +58,37 @@ class CorpusSession:
         *,
         text_config: str | None = None,
         fingerprint: str = "",
+        hashed: bool = False,
         statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
         self.conn = conn
         self.table = table
         self.text_config = text_config
         self.fingerprint = fingerprint
+        self.hashed = hashed
         self.statement_timeout = statement_timeout
         with corpus_errors(f"search {table}"):
             info = conn.info
             self.place = f"{table} in database {info.dbname} at {info.host}:{info.port}"
 
-    def within(self, tenant: str | None) -> sql.Composable:
-        """Return the condition, behind an AND, that keeps the alias `c` within a tenant.
+    def within(self, tenant: str | None, where: str | None = None) -> sql.Composable:
+        """Return the conditions, behind an AND each, that the alias `c` must meet to be searched.
 
-        Its parameter is `tenant`; empty for None: the whole corpus. Raises CorpusError where the
-        corpus has no tenant column.
+        Within a tenant, whose parameter is `tenant`; None: in the whole corpus. `where` is the
+        owner's own condition, from the settings: nothing of a question is in it. Raises CorpusError
+        where the corpus has no tenant column.
         """
+        return sql.SQL(" ").join([*self._of_tenant(tenant), *_of_owner(where)])
+
+    def _of_tenant(self, tenant: str | None) -> Iterator[sql.Composable]:
         if tenant is None:
-            return sql.SQL("")
+            return
         if not self.table.has("tenant"):
             raise CorpusError(
                 f"a question has the tenant {tenant!r}, but {self.table} has no tenant column; "
                 f"name it in [corpus] tenant"
             )
-        return sql.SQL("AND {} = %(tenant)s").format(self.table.column("tenant", "c"))
+        yield sql.SQL("AND {} = %(tenant)s").format(self.table.column("tenant", "c"))
 
     def fetch(
         self,
@@ -106,18 +114,24 @@ class CorpusSession:
         *,
         settings: Mapping[str, str],
         timeout: float,
-    ) -> list[Rows]:
+        expected: tuple[type[Exception], ...] = (),
+    ) -> tuple[list[Rows], Exception | None]:
         """Run one statement with each of several parameters, all sent before any is answered.
 
-        One read-only transaction; `timeout`: seconds that each may take. Raises psycopg's own
-        errors, of the first that fails.
+        One read-only transaction; `timeout`: seconds that each may take. Returns the rows of those
+        before the first that fails, and its error, if it is an `expected` one: those behind it have
+        to be asked again. Raises psycopg's own errors.
         """
-        with self._transaction(timeout, settings):
-            cursors = [self.conn.cursor(binary=True) for _ in parameters]
-            with self.conn.pipeline():
+        cursors = [self.conn.cursor(binary=True) for _ in parameters]
+        failed = None
+        try:
+            with self._transaction(timeout, settings), self.conn.pipeline():
                 for cursor, values in zip(cursors, parameters, strict=True):
                     cursor.execute(statement, values, prepare=True)
-            return [_rows(cursor) for cursor in cursors]
+        except expected as error:
+            failed = error
+        answered = takewhile(lambda cursor: cursor.pgresult is not None, cursors)
+        return [_rows(cursor) for cursor in answered], failed
 
     def copy_rows(
         self, statement: sql.Composed, types: Sequence[str], parameters: Mapping[str, object]
@@ -144,6 +158,12 @@ class CorpusSession:
             yield
 
 
+def _of_owner(where: str | None) -> Iterator[sql.Composable]:
+    """Write the owner's condition; a comment at its end must not swallow what follows."""
+    if where is not None:
+        yield sql.SQL("AND ({}\n)").format(sql.SQL(where.replace("%", "%%")))
+
+
 def _rows(cursor: psycopg.Cursor[Any]) -> Rows:
     """Return the rows; raises psycopg.ProgrammingError where it is none of a SELECT."""
     if cursor.description is None:
@@ -162,3 +182,11 @@ def rankings(rows: Iterable[tuple[int, str, float]], questions: int) -> list[Ran
         keys[number - 1].append(key)
         scores[number - 1].append(score)
     return [Ranking(*columns) for columns in zip(keys, scores, strict=True)]
+
+
+def at_least(min_score: float | None, ranking: Ranking) -> Ranking:
+    """Return a ranking without the results of a lower score; None: as it is."""
+    if min_score is None:
+        return ranking
+    kept = sum(score >= min_score for score in ranking.scores)
+    return Ranking(ranking.keys[:kept], ranking.scores[:kept], ranking.stages)

@@ -12,7 +12,7 @@ from psycopg.types import TypeInfo
 
 from pipeline.corpus.errors import corpus_errors
 from pipeline.errors import CorpusError
-from pipeline.retrieval.isolation import ask_in_groups
+from pipeline.retrieval.refusals import OF_ONE_QUESTION, Refusals
 from pipeline.retrieval.session import CorpusSession, Rows
 from pipeline.retrieval.strategies.sql import PARAMETERS, SqlStrategy
 from pipeline.retrieval.vector import NO_DIRECTION, checked_vectors, with_direction
@@ -20,6 +20,9 @@ from pipeline.types import Failure, QueryBatch, Ranking, make_key
 
 QUESTIONS_AT_ONCE = 100
 """Questions whose statements share a transaction and are sent before the first is answered."""
+
+MOST_ROWS = 10_000
+"""Rows for one question. A statement with more has no LIMIT: a hundred at once fill the memory."""
 
 PARTS = ("document_id", "chunk_index")
 """Columns that make the key where there is no column `key`."""
@@ -50,26 +53,46 @@ class SqlRetriever:
     def retrieve(self, batch: QueryBatch, limit: int) -> list[Ranking | Failure]:
         """See `Retriever.retrieve`. What PostgreSQL refuses of a question is its Failure.
 
-        Raises CorpusError where the statement cannot be run, does not return what it must, or has
-        no `:tenant` for a question with a tenant.
+        Raises CorpusError where the statement serves none of several questions, does not return
+        the columns that it must, or has no `:tenant` for a question with a tenant.
         """
         self._check_tenants(batch)
         positions: Sequence[int] = range(len(batch))
         if self.needs_vectors:
             positions = with_direction(checked_vectors(self._session.table, batch))
 
-        def ask(_group: None, some: Sequence[int]) -> list[Ranking]:
-            asked = [self._values(batch, position, limit) for position in some]
-            return [self._ranking(rows, limit) for rows in self._fetch(asked)]
-
         with corpus_errors(f"run the statement of strategy {self._name} on {self._session.place}"):
-            answers = ask_in_groups(positions, lambda _: None, QUESTIONS_AT_ONCE, ask)
+            answers = self._ask(batch, positions, limit)
         return [answers.get(position, NO_DIRECTION) for position in range(len(batch))]
 
-    def _fetch(self, asked: Sequence[Mapping[str, object]]) -> list[Rows]:
-        return self._session.fetch_each(
-            self.statement, asked, settings=self._strategy.settings, timeout=self._strategy.timeout
-        )
+    def _ask(
+        self, batch: QueryBatch, positions: Sequence[int], limit: int
+    ) -> Mapping[int, Ranking | Failure]:
+        """Return an answer for each position; one that fails costs the others nothing."""
+        answers: dict[int, Ranking | Failure] = {}
+        refusals = Refusals(self._strategy.timeout)
+        while some := positions[len(answers) :][:QUESTIONS_AT_ONCE]:
+            found, error = self._fetch([self._values(batch, each, limit) for each in some])
+            answers.update(zip(some, (self._ranking(rows, limit) for rows in found), strict=False))
+            if error is not None:
+                answers[some[len(found)]] = refusals.failure(error)
+        refusals.raise_where_none_was_answered(answers.values())
+        return answers
+
+    def _fetch(self, asked: Sequence[Mapping[str, object]]) -> tuple[list[Rows], Exception | None]:
+        settings, timeout = self._strategy.settings, self._strategy.timeout
+
+        def fetch() -> tuple[list[Rows], Exception | None]:
+            return self._session.fetch_each(
+                self.statement, asked, settings=settings, timeout=timeout, expected=OF_ONE_QUESTION
+            )
+
+        found, error = fetch()
+        if isinstance(error, psycopg.errors.FeatureNotSupported):
+            # It was prepared before a column got another type. It no longer is: psycopg forgets
+            # what it prepared with a transaction that is rolled back.
+            return fetch()
+        return found, error
 
     def _check_tenants(self, batch: QueryBatch) -> None:
         """Refuse to search for a tenant's question in all tenants' chunks."""
@@ -94,8 +117,13 @@ class SqlRetriever:
             values["vector"] = Vector(batch.vectors[position])
         return {name: values[name] for name in self._names}
 
-    def _ranking(self, found: Rows, limit: int) -> Ranking:
-        """Read the rows of one question; raises CorpusError for rows that cannot be read."""
+    def _ranking(self, found: Rows, limit: int) -> Ranking | Failure:
+        """Read the rows of one question; raises CorpusError for columns that cannot be read."""
+        if len(found.rows) > MOST_ROWS:
+            raise CorpusError(
+                f"the statement of strategy {self._name} returns {len(found.rows):,} rows for one"
+                f" question, of which {limit} are wanted: end it with LIMIT :k"
+            )
         places = {name: place for place, name in enumerate(found.columns)}
         rows = found.rows[:limit]
         if "key" in places:
@@ -111,9 +139,9 @@ class SqlRetriever:
         scores = [row[places["score"]] for row in rows] if "score" in places else None
         return self._checked(keys, scores)
 
-    def _checked(self, keys: Sequence[Any], scores: Sequence[Any] | None) -> Ranking:
+    def _checked(self, keys: Sequence[Any], scores: Sequence[Any] | None) -> Ranking | Failure:
         if any(key is None for key in keys):
-            raise CorpusError(f"the statement of strategy {self._name} returns a key that is NULL")
+            return Failure(f"the statement of strategy {self._name} returns a key that is NULL")
         if scores is None:
             scores = [1 / rank for rank in range(1, len(keys) + 1)]
         try:
@@ -121,7 +149,7 @@ class SqlRetriever:
         except (TypeError, ValueError):
             numbers = [math.nan]
         if not all(map(math.isfinite, numbers)):
-            raise CorpusError(
+            return Failure(
                 f"the statement of strategy {self._name} returns a score that is no number"
             )
         return Ranking([str(key) for key in keys], numbers)

@@ -22,45 +22,50 @@ def underfill_cause(
     filters = _filters(strategy, tenant)
     if method == "ivfflat":
         return _of_lists(strategy, filters)
-    width = strategy.width(limit)
-    if width < limit and strategy.iterative_scan == "off":
-        return f"ef_search = {width} is below the {limit} rows asked for"
-    if filters and strategy.iterative_scan == "off":
-        return (
-            f"the index yields ef_search = {width} chunks before {filters} drops most of them, and"
-            f" iterative_scan is off: turn it on, or {_narrower(strategy, tenant)}"
-        )
-    if filters or width < limit:
-        return _of_iterating(strategy, filters)
-    return f"dead rows took places among the ef_search = {width} candidates: VACUUM the table"
+    return _of_graph(strategy, limit, filters)
 
 
 def _filters(strategy: VectorStrategy, tenant: str | None) -> str:
     """Name what is filtered by; blank: nothing."""
-    by_tenant = tenant is not None and strategy.tenant == "question"
-    return " and ".join(["the tenant"] * by_tenant + ["where"] * (strategy.where is not None))
+    [within] = strategy.whose([tenant])
+    named = {"the tenant filter": within is not None, "where": strategy.where is not None}
+    return " and ".join(name for name, there in named.items() if there)
 
 
-def _narrower(strategy: VectorStrategy, tenant: str | None) -> str:
-    if tenant is not None and strategy.tenant == "question":
+def _of_graph(strategy: VectorStrategy, limit: int, filters: str) -> str:
+    """Name the cause where an HNSW index was asked."""
+    width, iterates = strategy.width(limit), strategy.iterative_scan != "off"
+    if iterates and (filters or width < limit):
+        return _of_iterating(strategy, filters)
+    if width < limit:
+        return f"ef_search = {width} is below the {limit} rows asked for"
+    if filters:
+        return (
+            f"the index yields ef_search = {width} chunks, {filters} drops most of them, and"
+            f" iterative_scan is off: turn it on, or {_narrower(filters)}"
+        )
+    return f"dead rows took places among the ef_search = {width} candidates: VACUUM the table"
+
+
+def _narrower(filters: str) -> str:
+    if "tenant" in filters:
         return "search small tenants exactly (exact_below)"
     return "index the chunks of that condition alone"
 
 
-def _of_lists(strategy: VectorStrategy, filters: str) -> str:
-    probes = "the server's" if strategy.probes is None else f"{strategy.probes}"
-    kept = f" after {filters} dropped others" if filters else ""
-    scanning = (
-        ", and iterative_scan is off" if strategy.iterative_scan == "off" and filters else ""
-    )
-    return f"the lists of ivfflat.probes ({probes}) held too few chunks{kept}{scanning}"
-
-
 def _of_iterating(strategy: VectorStrategy, filters: str) -> str:
     most = strategy.max_scan_tuples
-    given = f"{DEFAULT_SCAN_TUPLES:,} unless the server's is another" if most is None else f"{most:,}"
-    of = f" before {filters} let enough through" if filters else ""
+    given = f"{most:,}" if most else f"the server's, {DEFAULT_SCAN_TUPLES:,} by default"
+    before = f" before enough passed {filters}" if filters else ""
     return (
         f"the iterative scan ended at hnsw.max_scan_tuples ({given}) or at the memory of"
-        f" hnsw.scan_mem_multiplier{of}"
+        f" hnsw.scan_mem_multiplier{before}"
     )
+
+
+def _of_lists(strategy: VectorStrategy, filters: str) -> str:
+    """Name the cause where an IVFFlat index was asked."""
+    probes = strategy.probes or "the server's, 1 by default"
+    kept = f" that pass {filters}" if filters else ""
+    off = ", and iterative_scan is off" if filters and strategy.iterative_scan == "off" else ""
+    return f"the lists of ivfflat.probes ({probes}) hold too few chunks{kept}{off}"

@@ -25,6 +25,10 @@ _HEADER = struct.Struct(">iiIii")
 """Number of array dimensions, whether there are NULLs, element type, length, lower bound."""
 
 
+_SPARSE = struct.Struct(">iii")
+_LENGTH = struct.Struct(">i")
+
+
 @dataclass(frozen=True, slots=True)
 class VectorArray:
     """Wraps a float32 matrix, one vector a row, to be passed as a `%b` parameter."""
@@ -32,24 +36,67 @@ class VectorArray:
     matrix: FloatMatrix
 
 
-def _sent(dimensions: int) -> list[tuple[str, str] | tuple[str, str, tuple[int]]]:
-    """Return the fields of one vector as pgvector sends and receives it."""
-    return [("dimensions", ">i2"), ("unused", ">i2"), ("values", ">f4", (dimensions,))]
+def _sent(dimensions: int, element: str = ">f4") -> list[Any]:
+    """Return the fields of one vector (or halfvec: >f2) as pgvector sends and receives it."""
+    return [("dimensions", ">i2"), ("unused", ">i2"), ("values", element, (dimensions,))]
 
 
-def parse_vectors(sent: Sequence[bytes], dimensions: int) -> FloatMatrix:
-    """Return vectors as `vector_send` wrote them, shape (n, dimensions).
+def parse_vectors(sent: Sequence[bytes], dimensions: int, kind: str = "vector") -> FloatMatrix:
+    """Return vectors as the `..._send` of their type wrote them, shape (n, dimensions).
 
-    Raises CorpusError where one has another length.
+    `kind`: vector, halfvec, sparsevec or bit; a bit is 0 or 1. Raises CorpusError where one has
+    another length.
     """
-    element = np.dtype(_sent(dimensions))
+    if kind == "sparsevec":
+        return _dense(sent, dimensions)
+    if kind == "bit":
+        return _bits(sent, dimensions)
+    element = np.dtype(_sent(dimensions, ">f2" if kind == "halfvec" else ">f4"))
     for one in sent:
         if len(one) != element.itemsize:
-            raise CorpusError(
-                f"chunks have vectors of several lengths (expected {dimensions} dimensions, not "
-                f"{len(one) // 4 - 1}); embed them with one model"
-            )
+            width = element["values"].base.itemsize
+            raise _other_length(dimensions, (len(one) - 4) // width)
     return np.frombuffer(b"".join(sent), element)["values"].astype(np.float32)
+
+
+def _dense(sent: Sequence[bytes], dimensions: int) -> FloatMatrix:
+    """Write out sparse vectors: dimensions, how many are not zero, unused, places, values."""
+    matrix = np.zeros((len(sent), dimensions), dtype=np.float32)
+    for row, one in enumerate(sent):
+        length, filled, _ = _SPARSE.unpack_from(one)
+        if length != dimensions:
+            raise _other_length(dimensions, length)
+        places = np.frombuffer(one, ">i4", filled, _SPARSE.size)
+        matrix[row, places] = np.frombuffer(one, ">f4", filled, _SPARSE.size + 4 * filled)
+    return matrix
+
+
+def _bits(sent: Sequence[bytes], dimensions: int) -> FloatMatrix:
+    """Write out bits: how many, then eight a byte, the first the highest."""
+    for one in sent:
+        (length,) = _LENGTH.unpack_from(one)
+        if length != dimensions:
+            raise _other_length(dimensions, length)
+    element = np.dtype([("length", ">i4"), ("bits", np.uint8, ((dimensions + 7) // 8,))])
+    packed = np.frombuffer(b"".join(sent), element)["bits"]
+    return np.unpackbits(packed, axis=1, count=dimensions).astype(np.float32)
+
+
+def _other_length(expected: int, found: int) -> CorpusError:
+    return CorpusError(
+        f"chunks have vectors of several lengths (expected {expected} dimensions, not {found}); "
+        f"embed them with one model"
+    )
+
+
+def sparse_texts(vectors: FloatMatrix) -> list[str]:
+    """Return vectors as PostgreSQL reads a sparsevec: {1:0.5,3:2}/5; places count from 1."""
+    texts = []
+    for vector in vectors:
+        places = np.flatnonzero(vector)
+        pairs = zip((places + 1).tolist(), vector[places].tolist(), strict=True)
+        texts.append(f"{{{','.join(f'{at}:{value!r}' for at, value in pairs)}}}/{len(vector)}")
+    return texts
 
 
 def register_vector_array(conn: psycopg.Connection[Any]) -> None:

@@ -30,7 +30,7 @@ WARM = Starter()
 atexit.register(WARM.close)
 
 OURS = ("DATABASE_URL", "CORPUS_URL", "REDIS_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
-        "SLACK_WEBHOOK_URL")  # fmt: skip
+        "VOYAGE_API_KEY", "COHERE_API_KEY", "TEI_API_KEY", "SLACK_WEBHOOK_URL")  # fmt: skip
 
 
 @dataclass(frozen=True)

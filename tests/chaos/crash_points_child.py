@@ -36,7 +36,7 @@ from workers.sweeping import sweep
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
-IMPORTED_LATE = ("pipeline.embedding.openai", "openai.resources", "anyio._backends._asyncio",
+IMPORTED_LATE = ("pipeline.embedding.remote", "openai.resources", "anyio._backends._asyncio",
                  "httpcore", "httpcore2", "h11", "anyio.streams.tls")  # fmt: skip
 """What the product imports where it is first needed, and takes long."""
 

@@ -25,7 +25,8 @@ DELETE FROM recallwatch.schedule_slot; DELETE FROM recallwatch.seen_schedule;
 DELETE FROM recallwatch.batch; DELETE FROM recallwatch.calibration;
 DELETE FROM recallwatch.golden_version;
 DELETE FROM recallwatch.edit; DELETE FROM recallwatch.generation;
-DELETE FROM recallwatch.question; DELETE FROM recallwatch.evidence
+DELETE FROM recallwatch.question; DELETE FROM recallwatch.evidence;
+DELETE FROM recallwatch.side_vector
 """
 
 

@@ -1,10 +1,12 @@
 """The settings of a search by a statement of the owner's own."""
 
-from typing import Literal, Self
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.retrieval.named_parameters import NamedParameters
+from pipeline.retrieval.named_parameters import NamedParameters, outside_quotes
 from pipeline.settings_types import Section, Visible
 
 PARAMETERS = {
@@ -15,6 +17,21 @@ PARAMETERS = {
     "language": "text",
 }
 """What a statement may ask for, and the type that it gets."""
+
+_NUMBERED = re.compile(r"(?<![\w$])\$\d+")
+
+_NOT_FREE = {
+    "statement_timeout": "is set by timeout",
+    "transaction_read_only": "is always on: a search only reads",
+}
+
+
+def _check_free(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Refuse PostgreSQL's settings that would lift what holds for every search."""
+    for name in settings:
+        if why := _NOT_FREE.get(name.casefold()):
+            raise ValueError(f"may not have {name}, which {why}")
+    return settings
 
 
 class SqlStrategy(Section):
@@ -32,7 +49,7 @@ class SqlStrategy(Section):
         description="question: a question with a tenant needs :tenant in the statement; ignore:"
         " tenants do not matter",
     )
-    settings: dict[Visible, str] = Field(
+    settings: Annotated[dict[Visible, str], AfterValidator(_check_free)] = Field(
         {},
         description="PostgreSQL settings for the statement alone, by SET LOCAL",
     )
@@ -51,6 +68,8 @@ class SqlStrategy(Section):
     @model_validator(mode="after")
     def _check_parameters(self) -> Self:
         known = ", ".join(f":{name}" for name in PARAMETERS)
+        if numbered := _NUMBERED.search(outside_quotes(self.statement)):
+            raise ValueError(f"statement has {numbered[0]}: its parameters are {known}")
         for name in self.parameters.names:
             if name not in PARAMETERS:
                 raise ValueError(f"statement has no use for :{name}; its parameters are {known}")

@@ -8,11 +8,11 @@ from db import generation_requests, generations
 from db.generation_requests import Claim
 from db.generations import NewGeneration
 from db.session import Database
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.base import Answer, Ask, Draft, SourceChunk, Usage
 from pipeline.generation.plan import GenerationPlan
 from pipeline.generation.settings import GenerationSettings
-from pipeline.settings import CorpusSettings
 from pipeline.types import Kind
 from tests.integration.db.building import SET, execute, fetch
 

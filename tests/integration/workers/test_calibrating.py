@@ -13,10 +13,11 @@ from db.models import GoldenItem, Run
 from db.results import ResultRow
 from db.session import Database
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.errors import CorpusError, PermanentError, TransientError, UnmeasuredError, UsageError
 from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, VectorStrategy
-from pipeline.settings import CorpusSettings, EvalSettings
+from pipeline.settings import EvalSettings
 from pipeline.types import Outcome, Question
 from tests.conftest import at_database
 from tests.integration.conftest import copy_of
@@ -288,7 +289,7 @@ def test_a_corpus_that_changed_meanwhile_was_not_the_same_thing(
 def test_without_an_index_there_is_nothing_to_rebuild(ctx: Context, db: Database) -> None:
     execute(db, "DROP INDEX recallwatch_corpus.chunks_embedding")
 
-    with pytest.raises(UsageError, match=r"no index that serves cosine .*needs no calibration"):
+    with pytest.raises(UsageError, match=r"no index that serves strategy vector.*needs no calibration"):
         planned(ctx, "vector", reindex=True)
     assert planned(ctx, "vector").index is None
 

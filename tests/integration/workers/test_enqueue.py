@@ -11,10 +11,11 @@ from pydantic import SecretStr
 
 from db import runs
 from db.session import Database
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import CorpusError, InputError, RecallwatchError, TransientError, UsageError
 from pipeline.retrieval.strategies import VectorStrategy
-from pipeline.settings import CorpusSettings, Settings
+from pipeline.settings import Settings
 from tests.conftest import REPOSITORY
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener

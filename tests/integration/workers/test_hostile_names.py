@@ -8,10 +8,10 @@ import pytest
 from psycopg import sql
 
 from db import golden
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import fingerprint, show
 from pipeline.errors import CorpusError
 from pipeline.retrieval.strategies import BUILT_IN, FulltextStrategy
-from pipeline.settings import CorpusSettings
 from pipeline.types import Kind, Question
 from tests.integration.db.building import import_set
 from tests.integration.workers.conftest import Opener
@@ -125,7 +125,9 @@ def test_hostile_texts_tenants_and_languages_are_asked_as_they_are(
     open_context: Opener, bell: Bell
 ) -> None:
     ctx = open_context()
-    asked = [
+    # One that is found: a search that finds nothing at all is not measured.
+    asked = [Question("How do I reset the router?", {"reset:0": 1})]
+    asked += [
         Question(text, {"reset:0": 1}, tenant=tenant, language=language, category=text[:100])
         for text in TEXTS
         for tenant in (None, text[:100])
@@ -152,7 +154,7 @@ def test_hostile_texts_tenants_and_languages_are_asked_as_they_are(
 
 def test_hostile_keys_are_looked_up_and_not_run(open_context: Opener, bell: Bell) -> None:
     ctx = open_context()
-    asked = [Question(f"{n}?", {f"{text[:400]}:0": 1, "reset:0": 1}) for n, text in
+    asked = [Question(f"reset {n}?", {f"{text[:400]}:0": 1, "reset:0": 1}) for n, text in
              enumerate(TEXTS)]  # fmt: skip
     asked.append(Question("none?", {}, kind=Kind.UNANSWERABLE))
     import_set(ctx.database, asked, "keys")

@@ -282,7 +282,8 @@ def assert_told_as_failed(ctx: Context, bell: Bell, run_id: int, reason: str) ->
 def test_a_whole_batch_is_told_of_strategy_by_strategy(open_context: Opener, bell: Bell) -> None:
     ctx = open_context(alerts=telling(team=SlackSettings(on=[AlertKind.REGRESSED])))
     finish_runs(ctx, bell, "fulltext", "vector")
-    execute(ctx.database, "UPDATE recallwatch_corpus.chunks SET content = 'x'")
+    execute(ctx.database, "UPDATE recallwatch_corpus.chunks SET content = 'x'"
+            " WHERE document_id <> 'battery'")  # fmt: skip
     forget_evidence(ctx.database)
     again = finish_runs(ctx, bell, "fulltext", "vector")
 

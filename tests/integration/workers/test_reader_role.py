@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from pipeline.settings import CorpusSettings
+from pipeline.corpus.settings import CorpusSettings
 from tests.conftest import REPOSITORY
 from tests.integration.workers.conftest import Opener
 from tests.integration.workers.working import Bell, finish_runs, rows_of

@@ -5,10 +5,10 @@ import pytest
 
 from db.session import Database
 from pipeline.corpus.reading import Chunk, read_chunks
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.generation.base import Ask, SourceChunk
 from pipeline.generation.settings import GenerationSettings
-from pipeline.settings import CorpusSettings
 from pipeline.types import Kind, Question
 from tests.integration.db.building import execute, fetch, import_set
 from tests.integration.db.generating import answered, create, plan, status

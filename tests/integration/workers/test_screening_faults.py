@@ -5,9 +5,10 @@ from pydantic import SecretStr
 
 from db import generations
 from db.session import Database
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import TransientError
-from pipeline.settings import CorpusSettings, EvalSettings
+from pipeline.settings import EvalSettings
 from pipeline.types import Question
 from tests.integration.db.building import execute, import_set, together
 from tests.integration.db.generating import field, spent, status

@@ -127,5 +127,5 @@ def must_pass(outcome: Outcome = Outcome.SCORED, **fields: Any) -> SimpleNamespa
         "first_rank": 1, "error": None, "measured": [1.0, 1.0] if scored else None,
         "exact_retrieved": None, "exact_measured": None,
     }  # fmt: skip
-    stages = {"first_in_stages": None, "returned": None, "leaked": []}
-    return SimpleNamespace(**{**known, **stages, **fields})
+    staged: dict[str, Any] = {"first_in_stages": None, "returned": None, "leaked": []}
+    return SimpleNamespace(**{**known, **staged, **fields})

@@ -3,9 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.retrieval.strategies import HybridStrategy
-from pipeline.settings import CorpusSettings, EvalSettings, Settings
+from pipeline.settings import EvalSettings, Settings
 
 
 def made(**values: object) -> Settings:

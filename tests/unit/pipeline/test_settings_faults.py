@@ -12,7 +12,7 @@ TOP = (
     "database_url, corpus_url, redis_url, allow_no_password, state_dir, python_folder, "
     "schedule, corpus, "
     "embedding, eval, generation, gate, "
-    "queue, alerts, log, strategies"
+    "queue, alerts, log, strategies, models"
 )
 EVAL = (
     "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, store_stages, "

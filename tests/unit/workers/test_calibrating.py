@@ -2,8 +2,9 @@
 
 import pytest
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.errors import UsageError
-from pipeline.settings import CorpusSettings, EvalSettings, Settings
+from pipeline.settings import EvalSettings, Settings
 from pipeline.types import Level
 from workers.calibrating import OUTCOMES, choose
 from workers.enqueue import Request

@@ -9,9 +9,9 @@ import pytest
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import read_chunks
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import show
 from pipeline.corpus.table import describe
-from pipeline.settings import CorpusSettings
 from pipeline.types import Level
 from tests.integration.pipeline.corpus.conftest import FakeModel
 from tests.shared import COLLECTIONS, collection, needs_shared

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.corpus import evidence, liveness
 from pipeline.corpus.evidence import chunk_hashes, chunk_texts, each_chunk, each_row, text_hash
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError
-from pipeline.settings import CorpusSettings
 
 Conn = psycopg.Connection[Any]
 

@@ -9,10 +9,10 @@ from pgvector.psycopg import register_vector
 from pipeline.corpus.indexing import VectorIndex, rebuild, vector_index
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import fingerprint
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError, TransientError
-from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.corpus.conftest import Conn, FakeModel
 
 

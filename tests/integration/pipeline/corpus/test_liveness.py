@@ -12,9 +12,9 @@ from pipeline.corpus import liveness
 from pipeline.corpus.liveness import live_keys
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError
-from pipeline.settings import CorpusSettings
 from pipeline.types import Level, document_of
 from tests.integration.pipeline.corpus.conftest import FakeModel
 

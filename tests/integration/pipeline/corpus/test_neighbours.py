@@ -11,9 +11,9 @@ from pipeline.corpus import neighbours
 from pipeline.corpus.loading import load
 from pipeline.corpus.neighbours import contents, near_duplicates
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError
-from pipeline.settings import CorpusSettings
 from pipeline.types import FloatMatrix, make_key
 from tests.integration.pipeline.corpus.conftest import CHUNKS, FakeModel
 
@@ -92,6 +92,27 @@ def test_near_duplicates_are_those_that_numpy_finds(vector_conn: Conn) -> None:
         pair = unit[keys.index(each.key)], unit[keys.index(each.of)]
         assert each.similarity == pytest.approx(float(pair[0] @ pair[1]), abs=1e-6)
         assert each.content == f"text {keys.index(each.key)}"
+
+
+@pytest.mark.parametrize("kind", ["halfvec", "sparsevec", "bit"])
+def test_near_duplicates_are_found_in_columns_of_other_types(vector_conn: Conn, kind: str) -> None:
+    given = vectors(40)
+    table = own_table(vector_conn, ("text", "integer"), given)
+    change = "binary_quantize(embedding)::bit(3)" if kind == "bit" else f"embedding::{kind}(3)"
+    vector_conn.execute(f"ALTER TABLE docs ALTER embedding TYPE {kind}(3) USING {change}".encode())
+    table = describe(vector_conn, CorpusSettings(table="docs"))
+    held = {"bit": np.sign(given), "halfvec": given.astype(np.float16)}.get(kind, given)
+    unit = held / np.linalg.norm(held.astype(np.float64), axis=1, keepdims=True)
+    cosines = unit @ unit[0]
+    keys = [make_key(str(i // 3), i % 3) for i in range(len(given))]
+    due = np.sort(cosines[1:][cosines[1:] >= LEAST])[::-1][: neighbours.NEAREST]
+
+    found = near_duplicates(vector_conn, table, ["0:0"], least=LEAST)
+
+    assert len(found) == len(due) > 0
+    np.testing.assert_allclose([each.similarity for each in found], due, atol=1e-3)
+    for each in found:
+        assert each.similarity == pytest.approx(float(cosines[keys.index(each.key)]), abs=1e-3)
 
 
 def test_chunks_of_other_tenants_and_without_vectors_are_no_near_duplicates(

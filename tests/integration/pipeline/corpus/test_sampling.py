@@ -13,9 +13,9 @@ from pipeline.corpus import sampling
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
 from pipeline.corpus.sampling import Sampler
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.generation.sampling import DrawnChunk
-from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.corpus.conftest import FakeModel
 
 Conn = psycopg.Connection[Any]
@@ -139,6 +139,29 @@ def test_an_own_table_without_tenants_and_with_other_types_is_drawn_from(conn: C
     assert {each.chunk.key for each in one.at(each.chunk for each in drawn[:2])} == {
         each.chunk.key for each in drawn[:2]
     }
+
+
+@pytest.mark.parametrize("kind", ["halfvec", "sparsevec", "bit"])
+def test_a_table_whose_vectors_are_of_another_type_is_drawn_from(conn: Conn, kind: str) -> None:
+    conn.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    literals = {
+        "halfvec": ["[1,0,1]", "[1,0.1,1]", "[0,1,0]"],
+        "sparsevec": ["{1:1,3:1}/3", "{1:1,2:0.1,3:1}/3", "{2:1}/3"],
+        "bit": ["101", "111", "010"],
+    }[kind]
+    columns = f"document_id text, chunk_index int, content text, embedding {kind}(3)"
+    conn.execute(f"CREATE TABLE docs ({columns})".encode())
+    for number, literal in enumerate(literals):
+        conn.execute("INSERT INTO docs VALUES (%s, 0, %s, %s)", [f"d{number}", "y" * 60, literal])
+    one = sampler(conn, table="docs")
+    drawn = {each.chunk.key: each for each in one.draw(seed=1)}
+
+    vector = drawn["d0:0"].vector
+
+    assert vector is not None
+    assert vector.tolist() == [1, 0, 1]
+    assert keys(one.similar(drawn["d0:0"], below=1.1)) == ["d1:0", "d2:0"]
+    assert keys(one.similar(drawn["d0:0"], below=0.3)) == ["d2:0"]
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pgvector.psycopg import register_vector
 
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint, show, tenant_sizes
 from pipeline.corpus.table import CorpusTable, describe
-from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.corpus.conftest import FakeModel
 
 Conn = psycopg.Connection[Any]
@@ -86,24 +86,29 @@ def test_a_table_of_ones_own_has_no_tenants_languages_or_models(
 
 
 @pytest.mark.parametrize(
-    ("definition", "serves"),
+    ("definition", "distance"),
     [
-        ("USING hnsw (embedding vector_cosine_ops)", True),
-        ("USING ivfflat (embedding vector_cosine_ops) WITH (lists = 1)", True),
-        ("USING hnsw (embedding vector_l2_ops)", False),
-        ("USING hnsw (embedding vector_cosine_ops) WHERE chunk_index = 0", False),
-        ("USING hnsw ((embedding::halfvec(2)) halfvec_cosine_ops)", False),
-        ("USING hnsw (other vector_cosine_ops)", False),
+        ("USING hnsw (embedding vector_cosine_ops)", "cosine"),
+        ("USING ivfflat (embedding vector_cosine_ops) WITH (lists = 1)", "cosine"),
+        ("USING hnsw (embedding vector_l2_ops)", "l2"),
+        ("USING hnsw (embedding vector_cosine_ops) WHERE chunk_index = 0", None),
+        ("USING hnsw ((embedding::halfvec(2)) halfvec_ip_ops)", "ip"),
+        ("USING hnsw ((binary_quantize(embedding)::bit(2)) bit_jaccard_ops)", "jaccard"),
+        ("USING hnsw (other vector_cosine_ops)", None),
+        ("USING hnsw ((other::halfvec(2)) halfvec_cosine_ops)", None),
+        ("USING btree (chunk_index)", None),
     ],
 )
-def test_only_a_whole_cosine_index_of_the_embedding_serves(
-    vector_conn: Conn, own: CorpusTable, definition: str, serves: bool
+def test_only_a_whole_index_of_the_embedding_serves_and_by_its_distance(
+    vector_conn: Conn, own: CorpusTable, definition: str, distance: str | None
 ) -> None:
     vector_conn.execute("""
         ALTER TABLE docs ALTER embedding TYPE vector(2), ADD other vector(2)""")
     vector_conn.execute(b"CREATE INDEX found ON docs " + definition.encode())
 
-    assert show(vector_conn, own).vector_index == ("found" if serves else None)
+    summary = show(vector_conn, own)
+    assert summary.vector_index == ("found" if distance else None)
+    assert {each.name: each.distance for each in summary.indexes}["found"] == distance
 
 
 def test_an_invalid_index_does_not_serve(vector_conn: Conn, own: CorpusTable) -> None:

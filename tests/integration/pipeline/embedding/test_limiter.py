@@ -16,8 +16,8 @@ from pipeline.embedding import limiter as limiting
 from pipeline.embedding.cache import connect
 from pipeline.embedding.gate import build_gate
 from pipeline.embedding.limiter import Limiter
-from pipeline.embedding.openai import OpenAIEmbedder
 from pipeline.embedding.rates import Buckets, Rate
+from pipeline.embedding.remote import RemoteEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import PermanentError, TransientError
 from tests.integration.pipeline.embedding.conftest import Breakable
@@ -143,7 +143,7 @@ def embed_some(url: str, redis_url: str, name: str, limits: dict[str, int]) -> N
     )
     client = connect(redis_url, timeout=0.5)
     gate = build_gate(client, settings, SecretStr(KEY), workers=2)
-    embedder = OpenAIEmbedder(settings, SecretStr(KEY), gate=gate)
+    embedder = RemoteEmbedder(settings, SecretStr(KEY), gate=gate)
     texts = [f"{name} {i:03} {'word ' * 15}" for i in range(45)]
     found = embedder.embed(texts)
     assert found.tobytes() == vectors_for(texts, 8).tobytes()
@@ -225,7 +225,7 @@ def test_a_wait_above_max_wait_hands_the_work_back_with_what_was_done_kept(
     kept: list[str] = []
 
     with pytest.raises(TransientError, match=r"requests_per_minute.* no room for [23]") as told:
-        OpenAIEmbedder(settings, SecretStr(KEY), gate=gate).embed(
+        RemoteEmbedder(settings, SecretStr(KEY), gate=gate).embed(
             ["first", "second"], keep=lambda texts, _: kept.extend(texts)
         )
 
@@ -245,7 +245,7 @@ def test_one_request_without_room_leaves_those_that_are_booked_to_be_sent(
     kept: list[str] = []
 
     with pytest.raises(TransientError, match="leaves no room for"):
-        OpenAIEmbedder(settings, SecretStr(KEY), gate=gate).embed(
+        RemoteEmbedder(settings, SecretStr(KEY), gate=gate).embed(
             ["a", "b", "c", "d", "e"], keep=lambda texts, _: kept.extend(texts)
         )
 
@@ -266,7 +266,7 @@ def test_what_is_booked_does_not_wait_once_the_provider_refused_for_good(
     began = time.monotonic()
 
     with pytest.raises(PermanentError, match="OPENAI_API_KEY is not accepted"):
-        OpenAIEmbedder(settings, SecretStr(KEY), gate=gate).embed(["a", "b"])
+        RemoteEmbedder(settings, SecretStr(KEY), gate=gate).embed(["a", "b"])
 
     assert time.monotonic() - began < 6, "the second was booked for in 12 s"
     assert len(openai_server.requests) == 1
@@ -311,7 +311,7 @@ def test_a_call_that_took_its_time_waits_for_no_limit_any_more(
         requests_per_minute=60,
     )  # fmt: skip
     gate = build_gate(client, settings, SecretStr(KEY), workers=1)
-    embedder = OpenAIEmbedder(settings, SecretStr(KEY), gate=gate, patience=1.5)
+    embedder = RemoteEmbedder(settings, SecretStr(KEY), gate=gate, patience=1.5)
     began = time.monotonic()
 
     with pytest.raises(TransientError) as told:
@@ -333,7 +333,7 @@ def test_a_call_with_endless_patience_waits_for_all_of_it(
     texts = [f"t{i}" for i in range(7)]
     began = time.monotonic()
 
-    found = OpenAIEmbedder(settings, SecretStr(KEY), gate=gate, patience=math.inf).embed(texts)
+    found = RemoteEmbedder(settings, SecretStr(KEY), gate=gate, patience=math.inf).embed(texts)
 
     assert found.tobytes() == vectors_for(texts, 8).tobytes()
     assert time.monotonic() - began >= Rate.of(60).interval / 2

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pipeline.embedding.base import check
-from pipeline.embedding.openai import OpenAIEmbedder
+from pipeline.embedding.remote import RemoteEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import PermanentError, TransientError
 from tests.integration.pipeline.embedding.conftest import KEY, TEXTS, Build, failing
@@ -55,7 +55,7 @@ def test_the_request_carries_model_texts_key_and_no_dimensions_unless_set(
 def test_a_server_on_this_machine_is_asked_without_a_key(openai_server: OpenAIServer) -> None:
     settings = EmbeddingSettings(provider="openai", model="m", base_url=openai_server.url)
 
-    OpenAIEmbedder(settings, None).embed(TEXTS)
+    RemoteEmbedder(settings, None).embed(TEXTS)
 
     assert openai_server.requests[0].headers["authorization"] == "Bearer no-key"
 

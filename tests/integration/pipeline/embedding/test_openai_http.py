@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from pipeline.embedding.openai_http import largest_reply
+from pipeline.embedding.client import largest_reply
 from pipeline.errors import PermanentError
 from tests.integration.pipeline.embedding.conftest import TEXTS, Build, failing
 from tests.loopback.openai_server import OpenAIServer, raw, vectors, vectors_for

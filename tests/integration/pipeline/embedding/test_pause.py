@@ -9,14 +9,14 @@ from structlog.testing import capture_logs
 
 from pipeline.embedding.cache import connect
 from pipeline.embedding.gate import build_gate, pause_of
-from pipeline.embedding.openai import OpenAIEmbedder
 from pipeline.embedding.pause import LASTS
+from pipeline.embedding.remote import RemoteEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.errors import PermanentError, RecallwatchError
 from tests.integration.pipeline.embedding.conftest import Breakable
 from tests.loopback.openai_server import OpenAIServer, Reply, raw, refuse
 
-Worker = Callable[..., OpenAIEmbedder]
+Worker = Callable[..., RemoteEmbedder]
 
 
 @pytest.fixture
@@ -28,16 +28,16 @@ def client(valkey: str) -> Redis:
 def worker(openai_server: OpenAIServer, client: Redis) -> Worker:
     """Give what makes the embedder of one more worker."""
 
-    def make(key: str = "sk-one", redis: Redis = client, **settings: object) -> OpenAIEmbedder:
+    def make(key: str = "sk-one", redis: Redis = client, **settings: object) -> RemoteEmbedder:
         given = {"provider": "openai", "model": "m", "base_url": openai_server.url, "attempts": 1}
         embedding = EmbeddingSettings.model_validate(given | settings)
         gate = build_gate(redis, embedding, SecretStr(key), workers=1)
-        return OpenAIEmbedder(embedding, SecretStr(key), gate=gate)
+        return RemoteEmbedder(embedding, SecretStr(key), gate=gate)
 
     return make
 
 
-def error_of(worker: OpenAIEmbedder) -> RecallwatchError:
+def error_of(worker: RemoteEmbedder) -> RecallwatchError:
     with pytest.raises(RecallwatchError) as caught:
         worker.embed(["text"])
     return caught.value

@@ -11,9 +11,9 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 from psycopg import sql
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.retrieval.session import CorpusSession
-from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking, make_key
 
 NAMES = CorpusSettings(

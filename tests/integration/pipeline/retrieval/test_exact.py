@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.errors import CorpusError, PermanentError, TransientError
 from pipeline.retrieval import exact
@@ -19,7 +20,6 @@ from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import FulltextStrategy, HybridStrategy, Strategy, VectorStrategy
 from pipeline.retrieval.tree import tree_of
 from pipeline.retrieval.vector import VectorRetriever
-from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, QueryBatch, Ranking
 from tests.integration.pipeline.retrieval.corpora import (
     NAMES,

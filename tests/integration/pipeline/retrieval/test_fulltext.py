@@ -9,12 +9,12 @@ import psycopg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.lexemes import KEPT_AT_LEAST
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import FulltextStrategy
-from pipeline.settings import CorpusSettings
 from pipeline.types import Failure
 from tests.integration.pipeline.retrieval.corpora import (
     NAMES,

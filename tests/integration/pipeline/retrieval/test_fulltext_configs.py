@@ -11,13 +11,13 @@ from psycopg import sql
 
 from pipeline.corpus.loading import load
 from pipeline.corpus.reading import Chunk
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import CorpusTable, describe
 from pipeline.errors import CorpusError
 from pipeline.retrieval.fulltext import FulltextRetriever
 from pipeline.retrieval.lexemes import FrequentLexemes
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import FulltextStrategy
-from pipeline.settings import CorpusSettings
 from tests.integration.pipeline.retrieval.corpora import NAMES, Passage, fill, questions, ranked
 
 Connection = psycopg.Connection[Any]

@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline.errors import CorpusError, RecallwatchError
+from pipeline.errors import CorpusError, RecallwatchError, TransientError
 from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.sql import SqlRetriever
 from pipeline.retrieval.strategies import HybridStrategy, SqlStrategy, Strategy, VectorStrategy
 from pipeline.retrieval.tree import tree_of
 from pipeline.retrieval.vector import VectorRetriever
-from pipeline.types import Failure
+from pipeline.types import Failure, Ranking
 from tests.integration.pipeline.retrieval.corpora import (
     Passage,
     clustered,
@@ -40,9 +42,9 @@ ORDER BY vec <=> :vector LIMIT :k
 """
 
 
-def retriever(session: CorpusSession, statement: str, **settings: object) -> SqlRetriever:
+def retriever(session: CorpusSession, statement: str, **given: object) -> SqlRetriever:
     return SqlRetriever(
-        "mine", session, SqlStrategy.model_validate({"statement": statement} | settings)
+        "mine", session, SqlStrategy.model_validate({"statement": statement} | given)
     )
 
 
@@ -129,9 +131,8 @@ def test_settings_hold_for_the_statement_alone(session: CorpusSession, conn: Con
     ("SELECT 1 AS key FROM nowhere WHERE :question = ''", 'relation "nowhere" does not exist'),
     ("SELEKT :question", 'syntax error at or near "SELEKT"'),
     ("SELECT :question AS chunk", "returns chunk: name a column key, or two document_id and"),
-    ("SELECT NULL AS key WHERE :question <> ''", "returns a key that is NULL"),
-    ("SELECT 'a' AS key, :question AS score", "returns a score that is no number"),
-    ("SELECT 'a' AS key, 'NaN'::float AS score WHERE :question <> ''", "a score that is no number"),
+    ("SELECT :question AS key FROM generate_series(1, 10001)",
+     "returns 10,001 rows for one question, of which 3 are wanted: end it with LIMIT :k"),
     ("""DELETE FROM "Passages" WHERE doc = :question RETURNING doc AS key""",
      "cannot execute DELETE in a read-only transaction"),
     ("SELECT :question AS key; SELECT 2", "cannot insert multiple commands into a prepared"),
@@ -141,11 +142,79 @@ def test_a_statement_that_cannot_serve_stops_the_run_saying_why(
     session: CorpusSession, statement: str, said: str
 ) -> None:
     with pytest.raises(RecallwatchError) as raised:
-        retriever(session, statement).retrieve(questions(texts=["x", "y"]), 3)
+        retriever(session, statement).retrieve(questions(texts=["x", "y", "z"]), 3)
     assert said in str(raised.value)
     assert "strategy mine" in str(raised.value)
     assert "\n" not in str(raised.value)
     assert session.conn.execute('SELECT count(*) FROM "Passages"').fetchone() == (4,)
+
+
+OWN_FUNCTION = """CREATE FUNCTION find(question text) RETURNS text LANGUAGE plpgsql AS
+$$ BEGIN
+    IF question = 'bad' THEN RAISE EXCEPTION 'no % here', question; END IF;
+    RETURN question;
+END $$"""
+
+
+@pytest.mark.parametrize(("statement", "said"), [
+    ("SELECT to_tsquery('english', :question) AS key", 'syntax error in tsquery: "bad one"'),
+    ("SELECT find(split_part(:question, ' ', 1)) AS key", "no bad here"),
+    ("SELECT to_tsvector(:language::regconfig, :question) AS key",
+     'text search configuration "xx" does not exist'),
+    ("SELECT (SELECT :question FROM generate_series(1, length(:question) / 4)) AS key",
+     "more than one row returned"),
+    ("SELECT nullif(:question, 'bad one') AS key", "returns a key that is NULL"),
+    ("SELECT 'a' AS key, CASE :question WHEN 'bad one' THEN 'NaN' ELSE '1' END AS score",
+     "returns a score that is no number"),
+    ("SELECT 'a' AS key, CASE :question WHEN 'bad one' THEN 'high' ELSE '1' END AS score",
+     "returns a score that is no number"),
+])  # fmt: skip
+def test_whatever_the_statement_makes_of_one_question_the_others_are_answered(
+    session: CorpusSession, conn: Connection, statement: str, said: str
+) -> None:
+    conn.execute(OWN_FUNCTION)
+    batch = questions(texts=["good", "bad one", "fine"], languages=["english", "xx", "english"])
+    first, bad, last = retriever(session, statement).retrieve(batch, 3)
+    assert [len(each.keys) for each in ranked([first, last])] == [1, 1]
+    assert isinstance(bad, Failure)
+    assert said in bad.reason
+
+
+@given(st.lists(st.sampled_from(["1", "0", "word"]), min_size=1, max_size=12), st.integers(1, 5))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_stay_with_their_questions_wherever_some_fail(
+    session: CorpusSession, texts: list[str], together: int
+) -> None:
+    statement = "SELECT :question || ':' || 1 / :question::int AS key"
+    batch = questions(texts=["1", *texts])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.retrieval.sql.QUESTIONS_AT_ONCE", together)
+        answers = retriever(session, statement).retrieve(batch, 3)
+    found = [list(each.keys) if isinstance(each, Ranking) else [] for each in answers]
+    assert found == [["1:1"] if text == "1" else [] for text in batch.texts]
+
+
+def test_a_slow_question_is_waited_for_once_and_too_many_hand_the_batch_back(
+    session: CorpusSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.retrieval.refusals.LONGEST_WAIT", 0.25)
+    statement = "SELECT 'a' AS key FROM pg_sleep(:question::float)"
+    slow = retriever(session, statement, timeout=0.125)
+    answers = slow.retrieve(questions(texts=["0"] * 40 + ["60"] + ["0"] * 40 + ["60"]), 1)
+    assert [i for i, each in enumerate(answers) if isinstance(each, Failure)] == [40, 81]
+    with pytest.raises(TransientError, match="ran into their time limit for 0.375 s"):
+        slow.retrieve(questions(texts=["0", "60", "60", "60"]), 1)
+
+
+def test_a_column_that_got_another_type_meanwhile_fails_no_question(
+    session: CorpusSession, conn: Connection
+) -> None:
+    statement = 'SELECT doc, "Part" AS key FROM "Passages" WHERE doc = :question LIMIT 1'
+    own = retriever(session, statement)
+    assert len(ranked(own.retrieve(questions(texts=["d"]), 1))) == 1
+    with psycopg.connect(conn.info.dsn, autocommit=True) as another:
+        another.execute('ALTER TABLE "Passages" ALTER "Part" TYPE bigint')
+    assert len(ranked(own.retrieve(questions(texts=["d", "d"]), 1))) == 2
 
 
 def test_without_tenant_in_the_statement_no_tenants_question_is_asked(
@@ -183,7 +252,23 @@ def test_one_is_an_arm_of_a_hybrid_as_any_other(session: CorpusSession) -> None:
 @pytest.mark.parametrize(("statement", "said"), [
     ("SELECT :query", "no use for :query; its parameters are :question, :vector, :k, :tenant"),
     ("SELECT ':question' AS key", "asks for neither :question nor :vector"),
+    ("SELECT search($1, :k) AS key, '$2', :question", r"has \$1: its parameters are :question"),
 ])  # fmt: skip
 def test_a_wrong_parameter_is_refused_with_the_settings(statement: str, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         SqlStrategy(statement=statement)
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("Transaction_Read_Only", "a search only reads"),
+    ("statement_timeout", "is set by timeout"),
+])  # fmt: skip
+def test_what_holds_for_every_search_is_not_lifted_by_settings(name: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        SqlStrategy(statement="SELECT :question AS key", settings={name: "off"})
+
+
+def test_a_wrong_setting_of_postgresql_is_not_laid_to_the_questions(session: CorpusSession) -> None:
+    own = retriever(session, "SELECT :question AS key", settings={"work_mem": "much"})
+    with pytest.raises(RecallwatchError, match='invalid value for parameter "work_mem": "much"'):
+        own.retrieve(questions(texts=["x", "y", "z"]), 3)

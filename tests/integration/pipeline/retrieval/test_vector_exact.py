@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
 from pipeline.errors import CorpusError
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.retrieval.vector_arrays import VectorArray
-from pipeline.settings import CorpusSettings
 from pipeline.types import Failure, FloatMatrix
 from tests.integration.pipeline.retrieval.corpora import (
     NAMES,

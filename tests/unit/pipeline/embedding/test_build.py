@@ -5,10 +5,17 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pipeline.embedding.build import Sharing, build_cached_embedder, build_embedder, identity
+from pipeline.embedding.build import (
+    Sharing,
+    build_cached_embedder,
+    build_embedder,
+    identity,
+    source_of,
+)
 from pipeline.embedding.cache import connect
 from pipeline.embedding.local import LocalEmbedder
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.embedding.shapes.base import InputType
 from pipeline.errors import SettingsError
 
 REPOSITORY = Path(__file__).parents[4]
@@ -71,6 +78,45 @@ def test_the_identity_tells_sources_of_vectors_apart(
 ) -> None:
     names = ("provider", "model", "dimensions", "server")
     assert identity(settings) == dict(zip(names, expected, strict=True))
+
+
+def test_a_key_is_asked_for_by_the_name_of_its_provider() -> None:
+    voyage = EmbeddingSettings(provider="voyage", model="voyage-3.5")
+    with pytest.raises(SettingsError, match=r"^VOYAGE_API_KEY is not set: api\.voyageai\.com "):
+        build_embedder(voyage, None)
+
+
+VOYAGE = EmbeddingSettings(provider="voyage", model="voyage-3.5")
+E5 = EmbeddingSettings(
+    provider="tei",
+    model="e5",
+    base_url="http://localhost:8080",
+    query_prefix="query: ",
+    document_prefix="passage: ",
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "input_type", "source"),
+    [
+        (EmbeddingSettings(), InputType.QUERY, "wordllama-l2-supercat-256"),
+        (OPENAI, InputType.QUERY, "text-embedding-3-small"),
+        (OPENAI, InputType.DOCUMENT, "text-embedding-3-small"),
+        (elsewhere("http://localhost:1/v1"), InputType.QUERY, "text-embedding-3-small@localhost:1"),
+        (VOYAGE, InputType.QUERY, "voyage-3.5#query"),
+        (VOYAGE, InputType.DOCUMENT, "voyage-3.5#document"),
+        # SHA-256 of "query: ", by `printf "query: " | sha256sum`.
+        (E5, InputType.QUERY, "e5@localhost:8080#08a8bf6b8693c7e0"),
+    ],
+)
+def test_vectors_are_kept_under_what_makes_a_difference_to_them(
+    settings: EmbeddingSettings, input_type: InputType, source: str
+) -> None:
+    assert source_of(settings, input_type) == source
+
+
+def test_another_prefix_is_another_source() -> None:
+    assert source_of(E5, InputType.QUERY) != source_of(E5, InputType.DOCUMENT)
 
 
 def test_the_cached_embedder_answers_for_the_same_model() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.corpus.settings import CorpusSettings
 from pipeline.embedding.settings import EmbeddingSettings
 from pipeline.generation.base import Ask, Category, SourceChunk
 from pipeline.generation.plan import GenerationPlan
@@ -20,7 +21,6 @@ from pipeline.generation.sampling import (
 )
 from pipeline.generation.settings import GenerationSettings
 from pipeline.generation.stored import ask_from_json, ask_to_json
-from pipeline.settings import CorpusSettings
 from pipeline.types import Kind
 
 WORDS = [f"word{n}" for n in range(400)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.retrieval.fusion import fuse
+from pipeline.retrieval.fusion import Formula, fuse
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.types import Failure, Ranking
 from tests.unit.pipeline.retrieval.fakes import FakeRetriever, batch_of
@@ -12,20 +12,23 @@ from tests.unit.pipeline.retrieval.fakes import FakeRetriever, batch_of
 FIRST = Ranking(keys=["a:1", "b:1", "c:1"], scores=[0.9, 0.8, 0.7])
 SECOND = Ranking(keys=["c:1", "d:1"], scores=[12.0, 3.0])
 EMPTY = Ranking(keys=[], scores=[])
+RRF = Formula()
 
 
-def hybrid(*arms: FakeRetriever, rrf_k: int = 60, depth: int = 50) -> HybridRetriever:
+def hybrid(*arms: FakeRetriever, formula: Formula = RRF, depth: int = 50) -> HybridRetriever:
     named = [Arm(f"arm{n}", float(n), arm) for n, arm in enumerate(arms, start=1)]
-    return HybridRetriever(named, rrf_k=rrf_k, depth=depth)
+    return HybridRetriever(named, formula=formula, depth=depth)
 
 
-def test_each_questions_rankings_are_fused_with_the_arms_weights() -> None:
-    retriever = hybrid(FakeRetriever([FIRST, EMPTY]), FakeRetriever([SECOND, SECOND]), rrf_k=7)
+@pytest.mark.parametrize("formula", [Formula(rrf_k=7), Formula("weighted", normalize="z_score")])
+def test_each_questions_rankings_are_fused_with_the_arms_weights(formula: Formula) -> None:
+    arms = FakeRetriever([FIRST, EMPTY]), FakeRetriever([SECOND, SECOND])
+    retriever = hybrid(*arms, formula=formula)
     both, one = retriever.retrieve(batch_of(2), 3)
-    for answer, arms in ((both, [FIRST, SECOND]), (one, [EMPTY, SECOND])):
+    for answer, found in ((both, [FIRST, SECOND]), (one, [EMPTY, SECOND])):
         assert isinstance(answer, Ranking)
-        assert replace(answer, stages={}) == fuse(arms, [1.0, 2.0], 7, 3)
-        assert answer.stages == dict(zip(("arm1", "arm2"), arms, strict=True))
+        assert replace(answer, stages={}) == fuse(found, [1.0, 2.0], formula, 3)
+        assert answer.stages == dict(zip(("arm1", "arm2"), found, strict=True))
 
 
 def test_the_stages_of_an_arm_are_named_after_it() -> None:

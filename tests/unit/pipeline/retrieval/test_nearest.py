@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.corpus.distances import Distance
 from pipeline.retrieval.nearest import Nearest
 from pipeline.types import FloatMatrix, Ranking
 
@@ -116,3 +117,81 @@ def test_nothing_offered_and_nothing_asked_find_nothing() -> None:
     nobody = Nearest(np.empty((0, 3), dtype=np.float32), 5)
     nobody.offer(["a:0"], np.ones((1, 3), dtype=np.float32))
     assert nobody.rankings() == []
+
+
+def _ones(vector: Vector) -> int:
+    return sum(value > 0 for value in vector)
+
+
+def _shared(one: Vector, other: Vector) -> int:
+    return sum(a > 0 and b > 0 for a, b in zip(one, other, strict=True))
+
+
+def closeness(distance: Distance, one: Vector, other: Vector) -> Fraction:
+    """Return what orders vectors as a distance does, in whole numbers and their quotients."""
+    pairs = list(zip(one, other, strict=True))
+    match distance:
+        case "inner_product":
+            return Fraction(sum(a * b for a, b in pairs))
+        case "l2":
+            return Fraction(-sum((a - b) ** 2 for a, b in pairs))
+        case "l1":
+            return Fraction(-sum(abs(a - b) for a, b in pairs))
+        case "hamming":
+            return Fraction(-sum((a > 0) != (b > 0) for a, b in pairs))
+        case _:
+            either = _ones(one) + _ones(other) - _shared(one, other)
+            return Fraction(_shared(one, other), either) if either else Fraction(0)
+
+
+@pytest.mark.parametrize("distance", ["inner_product", "l2", "l1", "hamming", "jaccard"])
+@given(
+    questions=st.lists(VECTOR, min_size=1, max_size=4),
+    stored=STORED,
+    limit=st.integers(1, 8),
+    block=st.integers(1, 15),
+)
+def test_order_and_ties_of_the_other_distances_are_those_of_exact_arithmetic(
+    distance: Distance,
+    questions: list[Vector],
+    stored: dict[str, Vector],
+    limit: int,
+    block: int,
+) -> None:
+    found = Nearest(matrix(questions), limit, distance)
+    of_bits = distance in {"hamming", "jaccard"}
+    keys = list(stored)
+    for start in range(0, len(keys), block):
+        some = keys[start : start + block]
+        offered = matrix([stored[key] for key in some])
+        found.offer(some, (offered > 0).astype(np.float32) if of_bits else offered)
+
+    for question, ranking in zip(questions, found.rankings(), strict=True):
+        near = {key: closeness(distance, question, vector) for key, vector in stored.items()}
+        expected = sorted(stored, key=lambda key: (-near[key], key.encode()))[:limit]
+        assert ranking.keys == expected
+        scores = [float(near[key]) for key in expected]
+        if distance == "l2":
+            scores = [-((-score) ** 0.5) for score in scores]
+        np.testing.assert_allclose(ranking.scores, scores, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("distance", ["inner_product", "l2"])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_bound_of_a_float32_products_error_loses_no_neighbour(
+    distance: Distance, scale: float
+) -> None:
+    """Many vectors that are almost equally near, far from the origin: products cancel out."""
+    rng = np.random.default_rng(1)
+    centre = rng.standard_normal(64)
+    stored = (scale * (centre + 1e-5 * rng.standard_normal((3000, 64)))).astype(np.float32)
+    question = (scale * centre[np.newaxis]).astype(np.float32)
+    keys = [f"{number:04}" for number in range(3000)]
+    found = Nearest(question, 20, distance)
+    for start in range(0, 3000, 700):
+        found.offer(keys[start : start + 700], stored[start : start + 700])
+
+    one, other = stored.astype(np.float64), question[0].astype(np.float64)
+    near = one @ other if distance == "inner_product" else -np.linalg.norm(one - other, axis=1)
+    best = np.sort(near)[::-1][:20]
+    np.testing.assert_allclose(found.rankings()[0].scores, best, rtol=1e-10)

@@ -1,4 +1,4 @@
-"""The embedder for OpenAI's API and for every server that speaks it, through the official SDK."""
+"""The embedder for models behind an API: of OpenAI's shape, TEI's, Voyage's or Cohere's."""
 
 import asyncio
 import time
@@ -11,11 +11,12 @@ from pydantic import SecretStr
 from pipeline.embedding.address import address_of, usable_key
 from pipeline.embedding.base import FREE, Budget, Keep
 from pipeline.embedding.gate import OPEN, Gate
-from pipeline.embedding.openai_replies import TooLargeError, Vector
-from pipeline.embedding.openai_requests import Call, EndedError, Requester
 from pipeline.embedding.packing import pack
 from pipeline.embedding.rates import Rate
+from pipeline.embedding.refusals import TooLargeError
+from pipeline.embedding.requester import Call, EndedError, Requester
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.embedding.shapes.base import InputType, Vector
 from pipeline.errors import PermanentError, RecallwatchError
 from pipeline.types import FloatMatrix
 
@@ -25,11 +26,13 @@ PATIENCE = 120.0
 _log = structlog.get_logger(__name__)
 
 
-class OpenAIEmbedder:
+class RemoteEmbedder:
     """Embeds in packed requests, some at once, each tried a few times; see `Requester`.
 
-    Every request passes `gate`. `patience` is how many seconds a call may take and still wait for a
-    rate limit: the rest is then for a later call (infinite: it does all).
+    `input_type` says what the texts are: the API is told, where it asks, and each text gets the
+    prefix that the settings have for it. Every request passes `gate`. `patience` is how many
+    seconds a call may take and still wait for a rate limit: the rest is then for a later call
+    (infinite: it does all).
 
     Raises SettingsError when the key or the base URL cannot be used.
     """
@@ -42,14 +45,15 @@ class OpenAIEmbedder:
         gate: Gate = OPEN,
         patience: float = PATIENCE,
         first_wait: float = 0.5,
+        input_type: InputType = InputType.QUERY,
     ) -> None:
         self.model = settings.model
         self.dimensions = settings.dimensions
         self._settings = settings
         self._patience = patience
-        address = address_of(settings.base_url)
-        key = usable_key(api_key, address)
-        self._requester = Requester(settings, address, key, gate, first_wait)
+        self._prefix = settings.prefix_of(input_type)
+        address, key = address_of(settings), usable_key(api_key, settings)
+        self._requester = Requester(settings, address, key, gate, first_wait, input_type)
 
     def embed(
         self, texts: Sequence[str], *, keep: Keep | None = None, budget: Budget = FREE
@@ -64,7 +68,7 @@ class OpenAIEmbedder:
         nonsense at every try, and as the budget does.
         """
         wanted = [i for i, text in enumerate(texts) if text.strip()]
-        asked = [texts[i] for i in wanted]
+        asked = [self._prefix + texts[i] for i in wanted]
         found = asyncio.run(self._embed(asked, keep, budget)) if wanted else []
         kept = {i: vector for i, vector in zip(wanted, found, strict=True) if vector is not None}
         return self._in_rows(kept, len(texts))
@@ -106,10 +110,10 @@ class OpenAIEmbedder:
     def _packed(self, texts: Sequence[str]) -> list[Sequence[str]]:
         """Pack the texts, so that no request uses up more than may go out at once."""
         settings = self._settings
-        most = settings.max_tokens
+        most = settings.most_tokens
         if settings.tokens_per_minute is not None:
             most = min(most, int(Rate.of(settings.tokens_per_minute).burst))
-        return list(pack(texts, settings.max_inputs, most))
+        return list(pack(texts, settings.most_texts, most))
 
     async def _take_turn(
         self, slots: asyncio.Semaphore, call: Call, texts: Sequence[str]
@@ -134,7 +138,8 @@ class OpenAIEmbedder:
                 return [None]
         else:
             if call.keep is not None:
-                call.keep(texts, self._in_rows(dict(enumerate(found)), len(found)))
+                own = [text[len(self._prefix) :] for text in texts]
+                call.keep(own, self._in_rows(dict(enumerate(found)), len(found)))
             return found
         half = len(texts) // 2
         first = await self._request_or_split(call, texts[:half])

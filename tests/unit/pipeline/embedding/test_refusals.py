@@ -1,29 +1,17 @@
-import base64
-import json
-import math
 from typing import Any, cast
 
 import httpx2
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
 
-from pipeline.embedding.openai_replies import (
+from pipeline.embedding.refusals import (
     concerns_every_text,
     is_too_large,
     is_transient,
     may_have_billed,
-    read_reply,
     refusal,
     said_by,
 )
-from pipeline.providers.replies import MalformedReplyError
-from pipeline.types import FloatMatrix
-
-FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 class Response:
@@ -39,58 +27,6 @@ def error(status: int, body: object = None, message: str = "Error code") -> APIS
     return APIStatusError(message, response=cast("Any", Response(status)), body=body)
 
 
-def reply(items: list[dict[str, object]]) -> bytes:
-    return json.dumps({"object": "list", "data": items}).encode()
-
-
-def in_base64(vector: FloatMatrix) -> str:
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
-
-
-@given(arrays(np.float32, (3, 4), elements=FLOATS), st.permutations(range(3)))
-def test_base64_and_lists_give_the_same_bits_in_the_order_of_the_index(
-    vectors: FloatMatrix, order: list[int]
-) -> None:
-    packed = reply([{"index": i, "embedding": in_base64(vectors[i])} for i in order])
-    listed = reply([{"index": i, "embedding": vectors[i].tolist()} for i in order])
-
-    for body in (packed, listed):
-        assert [v.tobytes() for v in read_reply(body, 3).vectors] == [v.tobytes() for v in vectors]
-
-
-def test_numbers_beyond_float32_and_nulls_come_through_for_the_check_to_find() -> None:
-    (vector,) = read_reply(reply([{"index": 0, "embedding": [1e300, None, 1.0]}]), 1).vectors
-
-    assert vector[0] == math.inf
-    assert math.isnan(vector[1])
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"<html>Welcome</html>",
-        b"\xff",
-        b"[]",
-        b"{}",
-        b'{"data": null}',
-        b'{"data": [{"index": 0}]}',
-        b'{"data": [{"embedding": [1.0]}]}',
-        b'{"data": [{"index": 0, "embedding": "%%%"}]}',
-        b'{"data": [{"index": 0, "embedding": "AAA="}]}',
-        b'{"data": [{"index": 0, "embedding": [[1.0]]}]}',
-        b'{"data": [{"index": 0, "embedding": null}]}',
-        b'{"data": [{"index": 0, "embedding": ["x"]}]}',
-        b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}",
-        b'{"data": []}',
-        b'{"data": [{"index": 1, "embedding": [1.0]}]}',
-        b'{"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}',
-    ],
-)
-def test_anything_but_one_vector_for_each_index_is_malformed(body: bytes) -> None:
-    with pytest.raises(MalformedReplyError):
-        read_reply(body, 1)
-
-
 @pytest.mark.parametrize(
     ("status", "message"),
     [
@@ -102,6 +38,9 @@ def test_anything_but_one_vector_for_each_index_is_malformed(body: bytes) -> Non
         (500, "input is too large to process. increase the physical batch size"),
         (422, "`inputs` must have less than 512 tokens. Given: 700"),
         (422, "batch size 64 > maximum allowed batch size 32"),
+        (400, "The max allowed tokens per submitted batch is 120000. Your batch has 121138 tokens"),
+        (400, "The example at index 0 does not fit into the model's context window of 16000"),
+        (400, "invalid request: total number of texts must be at most 96 - received 97"),
         (413, "Payload reached size limit."),
         (429, "Request too large for text-embedding-3-small on tokens per min (TPM): Limit 40000"),
     ],
@@ -126,7 +65,7 @@ def test_refusals_that_smaller_requests_do_not_escape(status: int, message: str)
     assert not is_too_large(error(status, {"message": message}))
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 409, 424, 429, 500, 502, 503, 504, 529])
 def test_refusals_that_may_pass(status: int) -> None:
     assert is_transient(error(status))
 
@@ -143,7 +82,7 @@ def test_an_exhausted_quota_stays_though_it_is_a_429(field: str) -> None:
     )
 
     assert not is_transient(refused)
-    assert str(refusal(refused, "api.example.org", "m", "")) == (
+    assert str(refusal(refused, "api.example.org", "m", "OPENAI_API_KEY", "")) == (
         "the account of OPENAI_API_KEY has no quota left at api.example.org (429): "
         "add credit or raise its limit"
     )
@@ -164,7 +103,7 @@ def test_a_limit_per_minute_that_speaks_of_quota_passes() -> None:
     ],
 )
 def test_a_refusal_says_what_was_wrong_where_and_what_to_do(status: int, words: list[str]) -> None:
-    message = str(refusal(error(status), "example.org", "some-model", "said so"))
+    message = str(refusal(error(status), "example.org", "some-model", "OPENAI_API_KEY", "said so"))
 
     assert all(word in message for word in words)
 
@@ -181,25 +120,6 @@ def test_a_refusal_says_what_was_wrong_where_and_what_to_do(status: int, words: 
 )
 def test_the_server_s_words_are_found_where_servers_put_them(body: object, said: str) -> None:
     assert said_by(error(400, body, message="the SDK's words")) == said
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ({"prompt_tokens": 7, "total_tokens": 9}, 9),
-        ({"total_tokens": 0}, None),
-        ({"total_tokens": -1}, None),
-        ({"total_tokens": True}, None),
-        ({"total_tokens": "9"}, None),
-        ({}, None),
-        ([], None),
-        (None, None),
-    ],
-)
-def test_usage_is_read_where_the_server_counts(usage: object, tokens: int | None) -> None:
-    body = json.dumps({"data": [{"index": 0, "embedding": [1.0]}], "usage": usage}).encode()
-
-    assert read_reply(body, 1).tokens == tokens
 
 
 def caused(error: APIError, cause: Exception) -> APIError:
@@ -243,6 +163,8 @@ def test_only_a_request_that_was_refused_or_never_arrived_is_known_to_be_free(
         (error(400, {"message": "This model does not support specifying dimensions."}), True),
         (error(422, {"message": "no such value", "param": "encoding_format"}), True),
         (error(422, {"detail": "encoding_format must be float"}), True),
+        (error(400, {"detail": "Value 'x' supplied for argument 'input_type' is not valid"}), True),
+        (error(400, {"message": "output_dimension 100 is not one of 256, 512"}), True),
         (error(400, {"message": "The model `m` does not exist", "param": "model"}), True),
         (error(400, 'model "m" not found, try pulling it first'), True),
         (error(400, {"message": "Unknown model: m"}), True),
@@ -261,6 +183,6 @@ def test_a_request_called_wrong_for_its_input_says_nothing_of_other_texts(
 
 
 def test_a_redirect_is_refused_with_what_to_do() -> None:
-    said = str(refusal(error(307), "example.org", "m", ""))
+    said = str(refusal(error(307), "example.org", "m", "VOYAGE_API_KEY", ""))
 
     assert "answered 307, a redirect, which is not followed: set embedding.base_url" in said

@@ -1,41 +1,41 @@
-"""What an OpenAI-shaped server answers: vectors, or a refusal of one kind or another."""
+"""What an embedding server answers instead of vectors: a refusal of one kind or another."""
 
-import base64
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 import httpx2
-import numpy as np
-from numpy.typing import NDArray
 from openai import APIConnectionError, APIStatusError, APITimeoutError
 
 from pipeline.errors import PermanentError
-from pipeline.providers.replies import MalformedReplyError
 
-Vector = NDArray[np.float32]
-"""Shape (dimensions,)."""
-
-_TRANSIENT = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
+# 424 is what text-embeddings-inference says of an inference that failed.
+_TRANSIENT = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.FAILED_DEPENDENCY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
 _NO_QUOTA = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 
 # OpenAI, vLLM: "maximum context length is 8192 tokens"; OpenAI: "maximum input length is",
 # "max 300000 tokens per request", "input array too long"; Ollama: "the input length exceeds the
 # context length"; llama.cpp: "input is too large to process"; Mistral: "Too many tokens in batch";
-# text-embeddings-inference: "must have less than 512 tokens", "maximum allowed batch size 32".
+# text-embeddings-inference: "must have less than 512 tokens", "maximum allowed batch size 32";
+# Voyage: "max allowed tokens per submitted batch is 120000", "does not fit into the model's context
+# window"; Cohere: "total number of texts must be at most 96", "too long: total number of tokens".
 _TOO_LARGE = re.compile(
-    r"context (length|size|window)|input length|tokens per request|less than \d+ tokens"
+    r"context (length|size|window)|input length|tokens per (request|submitted batch)"
+    r"|less than \d+ tokens|number of texts must be at most"
     r"|batch size|too (large|long|many)",
     re.IGNORECASE,
 )
 
 # What a request names besides its texts; "model" alone stands in words about a text, too.
 _NAMES = {"model", "dimensions", "encoding_format"}
+_INPUT = re.compile(r"input(?!_type)", re.IGNORECASE)
 _OF_NO_TEXT = re.compile(
-    r"\b(dimensions?|encoding_format)\b|(unknown|invalid|unsupported|no such) model"
+    r"\b(dimensions?|output_dimension|encoding_format|input_type|embedding_types)\b"
+    r"|(unknown|invalid|unsupported|no such) model"
     r"|\bmodel\b.*\b(unknown|not found|not exist|not supported)",
     re.IGNORECASE,
 )
@@ -43,56 +43,6 @@ _OF_NO_TEXT = re.compile(
 
 class TooLargeError(Exception):
     """The server takes fewer or shorter texts than these in a request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The vectors of a request's texts, in their order, and the tokens billed; None: not said."""
-
-    vectors: Sequence[Vector]
-    tokens: int | None
-
-
-def read_reply(body: bytes, count: int) -> Reply:
-    """Return the `count` vectors of a reply, float32, and its usage.
-
-    Reads base64 (what we ask for) and lists of numbers (what many compatible servers send all the
-    same); the order is that of `index`. Raises MalformedReplyError when there is not exactly one
-    vector for each index. Their length is not looked at.
-
-    The reply is decoded here because the SDK's typed models take 3 times as long over 2,048 vectors
-    of 1,536 dimensions in base64, and 7 times as long over lists of numbers.
-    """
-    try:
-        whole = json.loads(body)
-        items = whole["data"]
-        found = {item["index"]: _vector(item["embedding"]) for item in items}
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise MalformedReplyError("not a list of embeddings") from error
-    if len(items) != count or found.keys() != set(range(count)):
-        raise MalformedReplyError(
-            f"{len(items)} vectors, not one for each of the {count} texts by index"
-        )
-    return Reply([found[i] for i in range(count)], _tokens_in(whole))
-
-
-def _tokens_in(whole: Mapping[str, Any]) -> int | None:
-    """Return what a reply says it used; servers that do not count say 0, or nothing."""
-    match whole.get("usage"):
-        case {"total_tokens": int(tokens)} if tokens > 0 and not isinstance(tokens, bool):
-            return tokens
-        case _:
-            return None
-
-
-def _vector(value: Any) -> Vector:  # noqa: ANN401 - JSON
-    if isinstance(value, str):
-        return np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, a Failure later
-        vector = np.asarray(value, dtype=np.float32)
-    if vector.ndim != 1:
-        raise ValueError("not a list of numbers")
-    return vector
 
 
 def is_too_large(error: APIStatusError) -> bool:
@@ -146,7 +96,7 @@ def concerns_every_text(error: APIStatusError) -> bool:
     if error.param is not None:
         return error.param in _NAMES
     said = said_by(error)
-    return "input" not in said.lower() and _OF_NO_TEXT.search(said) is not None
+    return _INPUT.search(said) is None and _OF_NO_TEXT.search(said) is not None
 
 
 def _is_out_of_quota(error: APIStatusError) -> bool:
@@ -155,12 +105,15 @@ def _is_out_of_quota(error: APIStatusError) -> bool:
     return error.status_code == HTTPStatus.PAYMENT_REQUIRED or not _NO_QUOTA.isdisjoint(named)
 
 
-def refusal(error: APIStatusError, host: str, model: str, said: str) -> PermanentError:
-    """Return the error for a refusal that waiting does not cure; `said` quotes the server."""
+def refusal(error: APIStatusError, host: str, model: str, key: str, said: str) -> PermanentError:
+    """Return the error for a refusal that waiting does not cure.
+
+    `key` names the variable that holds the key; `said` quotes the server.
+    """
     status = error.status_code
     if _is_out_of_quota(error):
         return PermanentError(
-            f"the account of OPENAI_API_KEY has no quota left at {host} ({status}): "
+            f"the account of {key} has no quota left at {host} ({status}): "
             "add credit or raise its limit"
         )
     if status < HTTPStatus.BAD_REQUEST:
@@ -170,9 +123,9 @@ def refusal(error: APIStatusError, host: str, model: str, said: str) -> Permanen
         )
     match status:
         case HTTPStatus.UNAUTHORIZED:
-            return PermanentError(f"OPENAI_API_KEY is not accepted by {host} (401)")
+            return PermanentError(f"{key} is not accepted by {host} (401)")
         case HTTPStatus.FORBIDDEN:
-            return PermanentError(f"OPENAI_API_KEY may not use {model} at {host} (403): {said}")
+            return PermanentError(f"{key} may not use {model} at {host} (403): {said}")
         case HTTPStatus.NOT_FOUND:
             return PermanentError(
                 f"{host} does not know {model}, or has no embeddings at this address (404): check "

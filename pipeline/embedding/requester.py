@@ -1,4 +1,4 @@
-"""One request to an OpenAI-shaped server, tried a few times, within limits and budget."""
+"""One request to an embedding server, tried a few times, within limits and budget."""
 
 import asyncio
 import math
@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from random import SystemRandom
 
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, omit
+import httpx2
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from pipeline.embedding.base import Budget, Keep
+from pipeline.embedding.client import api_client
 from pipeline.embedding.gate import Gate
-from pipeline.embedding.openai_http import http_client, largest_reply
-from pipeline.embedding.openai_replies import (
-    Reply,
+from pipeline.embedding.packing import most_tokens
+from pipeline.embedding.pricing import cost_of
+from pipeline.embedding.refusals import (
     TooLargeError,
-    Vector,
     concerns_every_text,
     is_too_large,
     is_transient,
     may_have_billed,
-    read_reply,
     refusal,
     said_by,
 )
-from pipeline.embedding.packing import most_tokens
-from pipeline.embedding.pricing import cost_of
 from pipeline.embedding.settings import EmbeddingSettings
+from pipeline.embedding.shapes import SHAPES
+from pipeline.embedding.shapes.base import Asked, InputType, Reply, Vector
 from pipeline.errors import PermanentError, RecallwatchError, TransientError
 from pipeline.providers.address import Address
 from pipeline.providers.replies import MalformedReplyError, asked_wait, in_one_line
@@ -104,8 +104,11 @@ class Requester:
         key: str,
         gate: Gate,
         first_wait: float,
+        input_type: InputType,
     ) -> None:
         self._settings = settings
+        self._shape = SHAPES[settings.provider]
+        self._asked = Asked(settings.model, settings.dimensions, input_type, settings.truncate)
         self._address = address
         self._key = key
         self._gate = gate
@@ -113,20 +116,13 @@ class Requester:
 
     def client(self, texts: int) -> AsyncOpenAI:
         """Return a client for requests of at most so many texts."""
-        settings = self._settings
-        most = largest_reply(min(texts, settings.max_inputs), settings.dimensions)
-        return AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._address.url,
-            timeout=settings.timeout,
-            max_retries=0,
-            http_client=http_client(most, settings.timeout),
-        )
+        most = min(texts, self._settings.most_texts)
+        return api_client(self._settings, self._address, self._key, most)
 
     async def request(self, call: Call, texts: Sequence[str]) -> Sequence[Vector]:
         """Return the texts' vectors, in order.
 
-        Raises TooLargeError, and TransientError and PermanentError as `OpenAIEmbedder.embed` does;
+        Raises TooLargeError, and TransientError and PermanentError as `RemoteEmbedder.embed` does;
         EndedError when the call ended before.
         """
         tries = 1
@@ -184,13 +180,12 @@ class Requester:
 
     async def _post(self, client: AsyncOpenAI, texts: Sequence[str]) -> Reply:
         async with asyncio.timeout(self._settings.timeout):
-            response = await client.embeddings.with_raw_response.create(
-                model=self._settings.model,
-                input=list(texts),
-                dimensions=self._settings.dimensions or omit,
-                encoding_format="base64",
+            response = await client.post(
+                self._shape.path,
+                body=self._shape.body(texts, self._asked),
+                cast_to=httpx2.Response,
             )
-        return read_reply(response.content, len(texts))
+        return self._shape.read(response.content, len(texts))
 
     def _mapped(self, error: TimeoutError | APIConnectionError | APIStatusError) -> Exception:
         """Return our error for the SDK's; a refusal of any text whatever pauses the provider."""
@@ -207,7 +202,7 @@ class Requester:
         if is_transient(error):
             answered = self.in_words(f"answered {error.status_code}: {said}")
             return _TryAgainError(answered, asked_wait(error.response.headers))
-        refused = refusal(error, self._address.host, self._settings.model, said)
+        refused = refusal(error, self._address.host, self._settings.model, self._shape.key, said)
         if concerns_every_text(error):
             self._gate.shut(str(refused))
         return refused

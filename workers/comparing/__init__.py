@@ -1,0 +1,1 @@
+"""Try other embedding models and other chunkings beside production, which stays as it is."""
