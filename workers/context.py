@@ -40,6 +40,7 @@ from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.explaining import ExplainingSession
 from pipeline.retrieval.kept_vectors import KeptVectors
 from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.session import STATEMENT_TIMEOUT, CorpusSession
 from pipeline.retrieval.tree import StrategyTree
 from pipeline.settings import Settings
@@ -76,6 +77,11 @@ class Context:
     def redis(self) -> redis.Redis:
         """The Redis of queue and cache; timeouts are short, for the cache may be skipped."""
         return connect(_required(self.settings.redis_url, "REDIS_URL"))
+
+    @cached_property
+    def _host(self) -> PythonHost:
+        """Where the owner's Python lives in this process."""
+        return PythonHost(self.settings.python_folder, tuple(_passed_on))
 
     def corpus(self) -> psycopg.Connection[Any]:
         """Return the connection to the corpus, opened anew where it cannot be used.
@@ -208,8 +214,7 @@ class Context:
             self._vectors,
             exact=exact,
             environment=os.environ,
-            python_folder=self.settings.python_folder,
-            never_caught=tuple(_passed_on),
+            host=self._host,
         )
         return build(StrategyTree.from_json(run_settings["strategy"]), resources)
 

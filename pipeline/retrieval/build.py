@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pipeline.retrieval.base import Retriever
@@ -13,6 +12,7 @@ from pipeline.retrieval.http.retriever import HttpRetriever
 from pipeline.retrieval.hybrid import Arm, HybridRetriever
 from pipeline.retrieval.kept_vectors import KeptVectors
 from pipeline.retrieval.lexemes import FrequentLexemes
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.python import PythonRetriever
 from pipeline.retrieval.rerank.build import build_reranker
 from pipeline.retrieval.rerank.retriever import RerankRetriever
@@ -25,9 +25,11 @@ from pipeline.retrieval.strategies import (
     PythonStrategy,
     RerankStrategy,
     SqlStrategy,
+    TrigramStrategy,
     VectorStrategy,
 )
 from pipeline.retrieval.tree import StrategyTree
+from pipeline.retrieval.trigram import TrigramRetriever
 from pipeline.retrieval.vector import VectorRetriever
 
 
@@ -35,10 +37,10 @@ from pipeline.retrieval.vector import VectorRetriever
 class Resources:
     """What retrievers are built from.
 
-    `frequent` and `vectors` are what a process keeps between the retrievers that it builds.
-    `exact`: vectors are compared with all of the corpus's, whatever index there is; all else stays
-    as it is. `environment` holds the secrets that settings name. The owner's Python is imported
-    from `python_folder`; of what it raises, `never_caught` is none of its own, as a time limit.
+    `frequent`, `vectors` and `host`, where the owner's Python lives, are what a process keeps
+    between the retrievers that it builds. `exact`: vectors are compared with all of the corpus's,
+    whatever index there is; all else stays as it is. `environment` holds the secrets that settings
+    name.
     """
 
     session: CorpusSession
@@ -46,8 +48,7 @@ class Resources:
     vectors: KeptVectors = field(default_factory=KeptVectors)
     exact: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    python_folder: Path | None = None
-    never_caught: tuple[type[Exception], ...] = ()
+    host: PythonHost = field(default_factory=PythonHost)
 
 
 def build(tree: StrategyTree, resources: Resources) -> Retriever:
@@ -72,6 +73,10 @@ def _fulltext(_tree: StrategyTree, strategy: FulltextStrategy, resources: Resour
     return FulltextRetriever(resources.session, strategy, resources.frequent)
 
 
+def _trigram(_tree: StrategyTree, strategy: TrigramStrategy, resources: Resources) -> Retriever:
+    return TrigramRetriever(resources.session, strategy)
+
+
 def _hybrid(tree: StrategyTree, strategy: HybridStrategy, resources: Resources) -> Retriever:
     arms = [
         Arm(name, weight, build(tree.parts[name], resources))
@@ -90,7 +95,7 @@ def _http(tree: StrategyTree, strategy: HttpStrategy, resources: Resources) -> R
 
 
 def _python(tree: StrategyTree, strategy: PythonStrategy, resources: Resources) -> Retriever:
-    return PythonRetriever(tree.name, strategy, resources.python_folder, resources.never_caught)
+    return PythonRetriever(tree.name, strategy, resources.host)
 
 
 def _rerank(tree: StrategyTree, strategy: RerankStrategy, resources: Resources) -> Retriever:
@@ -98,8 +103,7 @@ def _rerank(tree: StrategyTree, strategy: RerankStrategy, resources: Resources) 
         tree.name,
         strategy.reranker,
         resources.environment,
-        resources.python_folder,
-        resources.never_caught,
+        resources.host,
     )
     candidates = build(tree.parts[strategy.candidates], resources)
     return RerankRetriever(resources.session, candidates, reranker, strategy.depth)
@@ -108,6 +112,7 @@ def _rerank(tree: StrategyTree, strategy: RerankStrategy, resources: Resources) 
 _BUILDERS: Mapping[type, Callable[[StrategyTree, Any, Resources], Retriever]] = {
     VectorStrategy: _vector,
     FulltextStrategy: _fulltext,
+    TrigramStrategy: _trigram,
     HybridStrategy: _hybrid,
     SqlStrategy: _sql,
     HttpStrategy: _http,

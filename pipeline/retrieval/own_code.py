@@ -2,17 +2,20 @@
 
 import importlib
 import inspect
+import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PermanentError
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.strategies.python import OwnCode
 from pipeline.safe_text import clean
 
 _LONGEST_QUOTE = 300
+_OURS = ("cli", "db", "pipeline", "workers")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -26,18 +29,18 @@ class OwnFunction:
 
 
 def load(
-    code: OwnCode, folder: Path | None, method: str, offered: Sequence[frozenset[str]]
+    code: OwnCode, host: PythonHost, method: str, offered: Sequence[frozenset[str]]
 ) -> OwnFunction:
     """Import what `code` names: a function, or a class, made with its settings, with a `method`.
 
-    `folder` is looked in after everything else, so that nothing in it hides a module of ours.
-    `offered` are the arguments that it may take, by name, in one set of several; `**anything` takes
+    The host's folder is looked in after everything else, so that nothing in it hides a module of
+    ours. An object is made once for the same settings, and kept in the host. `offered` are the arguments that it may take, by name, in one set of several; `**anything` takes
     all of the set that its others are of. Raises PermanentError, in one line, where it cannot be
     imported, made or called.
     """
-    found = _imported(code.path, folder)
+    found = _imported(code.path, host.folder)
     if inspect.isclass(found):
-        found = _method(_made(found, code), code.path, method)
+        found = _method(_made(found, code, host.made), code.path, method)
     elif code.settings:
         raise PermanentError(f"{code.path} is no class: only a class takes settings")
     if not callable(found):
@@ -63,16 +66,24 @@ def _imported(path: str, folder: Path | None) -> Any:  # noqa: ANN401 - anything
     except Exception as error:
         raise PermanentError(
             f"{path} cannot be imported ({in_words(error)}): it is looked for in"
-            f" {folder or 'the current folder'} ([python_folder]) and on PYTHONPATH"
+            f" {folder or 'the current folder'} (python_folder) and on PYTHONPATH{_hint(module)}"
         ) from error
     return found
 
 
-def _made(found: Callable[..., Any], code: OwnCode) -> Any:  # noqa: ANN401 - the owner's object
-    try:
-        return found(**code.settings)
-    except Exception as error:
-        raise PermanentError(f"{code.path} cannot be made ({in_words(error)})") from error
+def _hint(module: str) -> str:
+    package = module.partition(".")[0]
+    return f"; {package} is recallwatch's own: name yours otherwise" if package in _OURS else ""
+
+
+def _made(found: Callable[..., Any], code: OwnCode, made: MutableMapping[str, Any]) -> Any:  # noqa: ANN401 - the owner's object
+    name = json.dumps([code.path, code.settings], sort_keys=True, default=str)
+    if name not in made:
+        try:
+            made[name] = found(**code.settings)
+        except Exception as error:
+            raise PermanentError(f"{code.path} cannot be made ({in_words(error)})") from error
+    return made[name]
 
 
 def _method(made: object, path: str, method: str) -> Any:  # noqa: ANN401 - the owner's

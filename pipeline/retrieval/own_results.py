@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from pipeline.text import is_storable
@@ -16,9 +17,10 @@ def ranking(results: object, limit: int) -> Ranking:
     """Return the ranking of a list of results, best first; those behind `limit` are cut.
 
     A result is a key, a pair of key and score, or a mapping or an object with `key` and, perhaps,
-    `score`. Where none has a score, that of the n-th is 1 / n. Raises UnreadableError.
+    `score`. Where none has a score, that of the n-th is 1 / n. Raises UnreadableError, and what
+    reading the results raises, as a generator does.
     """
-    pairs = [_pair(result) for result in _listed(results)[:limit]]
+    pairs = [_pair(result) for result in listed(results, limit)]
     keys, scores = [key for key, _ in pairs], [score for _, score in pairs]
     if all(score is None for score in scores):
         return Ranking(keys, [1 / rank for rank in range(1, len(keys) + 1)])
@@ -28,10 +30,14 @@ def ranking(results: object, limit: int) -> Ranking:
     return Ranking(keys, known)
 
 
-def _listed(results: object) -> list[Any]:
+def listed(results: object, limit: int | None = None) -> list[Any]:
+    """Return a list of what is one, or can be gone through; at most the first `limit`.
+
+    Raises UnreadableError.
+    """
     if isinstance(results, str | bytes | Mapping) or not isinstance(results, Iterable):
         raise UnreadableError(f"{type(results).__name__}, not a list of results")
-    return list(results)
+    return list(islice(results, limit))
 
 
 def _pair(result: Any) -> tuple[str, float | None]:  # noqa: ANN401 - whatever was returned

@@ -85,6 +85,8 @@ class Parser:
         rows = self._session.fetch(
             _PARSE.format(parsed=parsed), {"configs": configs, "texts": texts}
         )
-        if match == "any" or match == "all":
-            return [tsquery(without_frequent(lexemes, frequent), match) for (lexemes,) in rows]
-        return [query for (query,) in rows]
+        match match:
+            case "any" | "all":
+                return [tsquery(without_frequent(lexemes, frequent), match) for (lexemes,) in rows]
+            case "phrase" | "websearch":
+                return [query for (query,) in rows]

@@ -1,14 +1,14 @@
 """Search by the owner's own Python: a function or a class, plain or async, one question or many."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.errors import CorpusError, PermanentError, RecallwatchError
-from pipeline.retrieval.own_code import OwnFunction, in_words, load
-from pipeline.retrieval.own_results import UnreadableError, ranking
+from pipeline.retrieval.own_code import in_words, load
+from pipeline.retrieval.own_host import PythonHost
+from pipeline.retrieval.own_results import UnreadableError, listed, ranking
 from pipeline.retrieval.strategies.python import PythonStrategy
 from pipeline.types import Failure, QueryBatch, Ranking
 
@@ -19,28 +19,25 @@ MANY = frozenset({"questions", "k", "tenants", "languages", "vectors"})
 """What a function for many questions may take: lists, and an array of shape (n, dimensions)."""
 
 Answer = Ranking | Failure
+Found = TypeVar("Found")
 
 
 class PythonRetriever:
     """Calls `search` of the owner's class, or their function.
 
-    One that takes `questions` is called once for all, else once a question. What it raises is a
-    Failure of the question; one call for all that raises is made again for each alone. An error of
-    recallwatch's own kinds, and those in `never_caught`, concern the batch and are passed on.
+    One that takes `questions` is called once for all, else once a question. What it raises, or what
+    it returns raises when it is read, is a Failure of the question; one call for all that raises is
+    made again for each alone. An error of recallwatch's own kinds, and those in
+    `PythonHost.never_caught`, concern the batch and are passed on.
     """
 
-    def __init__(
-        self,
-        name: str,
-        strategy: PythonStrategy,
-        folder: Path | None,
-        never_caught: tuple[type[Exception], ...] = (),
-    ) -> None:
+    def __init__(self, name: str, strategy: PythonStrategy, host: PythonHost) -> None:
         self._name = name
         self._strategy = strategy
-        self._never_caught: tuple[type[Exception], ...] = (RecallwatchError, *never_caught)
-        self._own = load(strategy, folder, "search", (ONE, MANY))
-        self._check_arguments(self._own)
+        self._loop = host.loop
+        self._never_caught: tuple[type[Exception], ...] = (RecallwatchError, *host.never_caught)
+        self._own = load(strategy, host, "search", (ONE, MANY))
+        self._check_arguments()
 
     @property
     def needs_vectors(self) -> bool:
@@ -58,76 +55,72 @@ class PythonRetriever:
         return self._ask_each(batch, limit)
 
     def _ask_all(self, batch: QueryBatch, positions: Sequence[int], limit: int) -> list[Answer]:
-        found = self._caught(lambda: self._call(self._many(batch, positions, limit)))
-        if not isinstance(found, Failure):
-            return self._answers(found, len(positions), limit)
-        if len(positions) == 1:
-            return [found]
-        return [self._ask_all(batch, [position], limit)[0] for position in positions]
-
-    def _answers(self, found: object, questions: int, limit: int) -> list[Answer]:
-        each = list(found) if isinstance(found, Iterable) else []
-        if len(each) != questions:
-            said = f"{self._strategy.path} returned no list of {questions} lists of results"
-            return [Failure(said)] * questions
-        return [
-            Failure(in_words(one)) if isinstance(one, Exception) else self._read(one, limit)
-            for one in each
-        ]
+        asked = self._many(batch, positions, limit)
+        found = self._caught(lambda: listed(self._call(asked)))
+        if isinstance(found, Failure):
+            if len(positions) == 1:
+                return [found]
+            return [self._ask_all(batch, [position], limit)[0] for position in positions]
+        if len(found) != len(positions):
+            said = f"{self._strategy.path} returned no list of {len(positions)} lists of results"
+            return [Failure(said)] * len(positions)
+        return [self._caught(partial(_read, one, limit)) for one in found]
 
     def _ask_each(self, batch: QueryBatch, limit: int) -> list[Answer]:
         asked = [self._one(batch, position, limit) for position in range(len(batch))]
         if self._own.is_async:
-            return asyncio.run(self._ask_together(asked, limit))
-        return [self._read(self._caught(partial(self._call, one)), limit) for one in asked]
+            return self._loop.run(self._ask_together(asked, limit))
+        return [self._caught(partial(self._answer, one, limit)) for one in asked]
 
     async def _ask_together(self, asked: Sequence[Mapping[str, Any]], limit: int) -> list[Answer]:
         slots = asyncio.Semaphore(self._strategy.concurrency)
 
-        async def ask(one: Mapping[str, Any]) -> object:
+        async def ask(one: Mapping[str, Any]) -> Answer:
             async with slots:
                 try:
-                    return await self._in_time(one)
-                except self._never_caught:
-                    raise
+                    return ranking(await self._in_time(one), limit)
                 except Exception as error:  # noqa: BLE001 - the owner's code may raise anything
-                    return Failure(in_words(error))
+                    return self._failure(error)
 
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(ask(one)) for one in asked]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return [self._read(task.result(), limit) for task in tasks]
+        return [task.result() for task in tasks]
 
     async def _in_time(self, arguments: Mapping[str, Any]) -> object:
         timeout = self._strategy.timeout
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 return await self._own.call(**arguments)
-        except TimeoutError:
-            return Failure(f"{self._strategy.path} did not return within {timeout:g} s")
+        except TimeoutError as error:
+            if not limit.expired():  # the owner's own, of something that it waited for
+                raise
+            said = f"{self._strategy.path} did not return within {timeout:g} s"
+            raise _TooLateError(said) from error
 
     def _call(self, arguments: Mapping[str, Any]) -> object:
         if self._own.is_async:
-            return asyncio.run(self._in_time(arguments))
+            return self._loop.run(self._in_time(arguments))
         return self._own.call(**arguments)
 
-    def _caught(self, call: Callable[[], object]) -> object:
+    def _answer(self, arguments: Mapping[str, Any], limit: int) -> Ranking:
+        return ranking(self._call(arguments), limit)
+
+    def _caught(self, call: Callable[[], Found]) -> Found | Failure:
         try:
             return call()
-        except self._never_caught:
-            raise
         except Exception as error:  # noqa: BLE001 - the owner's code may raise anything
-            return Failure(in_words(error))
+            return self._failure(error)
 
-    def _read(self, found: object, limit: int) -> Answer:
-        if isinstance(found, Failure):
-            return found
-        try:
-            return ranking(found, limit)
-        except UnreadableError as error:
+    def _failure(self, error: Exception) -> Failure:
+        """Return what an error is to its question; raises it where it concerns the batch."""
+        if isinstance(error, self._never_caught):
+            raise error
+        if isinstance(error, UnreadableError):
             return Failure(f"{self._strategy.path} returned {error}")
+        return Failure(str(error) if isinstance(error, _TooLateError) else in_words(error))
 
     def _one(self, batch: QueryBatch, position: int, limit: int) -> dict[str, Any]:
         offered = {
@@ -152,10 +145,10 @@ class PythonRetriever:
     def _tenant(self, batch: QueryBatch, position: int) -> str | None:
         return None if self._strategy.tenant == "ignore" else batch.tenants[position]
 
-    def _check_arguments(self, own: OwnFunction) -> None:
-        path = self._strategy.path
-        vectors = {"vector", "vectors"} & own.takes
-        if not ({"question", "questions"} | vectors) & own.takes:
+    def _check_arguments(self) -> None:
+        path, takes = self._strategy.path, self._own.takes
+        vectors = {"vector", "vectors"} & takes
+        if not ({"question", "questions"} | vectors) & takes:
             raise PermanentError(f"{path} takes neither question nor questions, nor vectors")
         if self._strategy.vectors and not vectors:
             raise PermanentError(f"{path} takes no vectors, but vectors = true asks for them")
@@ -170,3 +163,14 @@ class PythonRetriever:
                 f"a question has the tenant {tenant!r}, but {self._strategy.path} of strategy"
                 f' {self._name} takes no tenant: filter by it, or set tenant = "ignore"'
             )
+
+
+class _TooLateError(Exception):
+    """A call took longer than the settings allow."""
+
+
+def _read(found: object, limit: int) -> Ranking:
+    """Return the ranking of one question of many; raises what stands in its place."""
+    if isinstance(found, Exception):
+        raise found
+    return ranking(found, limit)

@@ -16,7 +16,6 @@ OF_ONE_QUESTION = (
     psycopg.ProgrammingError,
     psycopg.errors.ProgramLimitExceeded,
     psycopg.errors.QueryCanceled,
-    UnicodeEncodeError,
 )
 """What a single question can cause in a statement that serves others.
 

@@ -16,6 +16,7 @@ from pipeline.retrieval.refusals import OF_ONE_QUESTION, Refusals
 from pipeline.retrieval.session import CorpusSession, Rows
 from pipeline.retrieval.strategies.sql import PARAMETERS, SqlStrategy
 from pipeline.retrieval.vector import NO_DIRECTION, checked_vectors, with_direction
+from pipeline.text import is_storable
 from pipeline.types import Failure, QueryBatch, Ranking, make_key
 
 QUESTIONS_AT_ONCE = 100
@@ -23,6 +24,8 @@ QUESTIONS_AT_ONCE = 100
 
 MOST_ROWS = 10_000
 """Rows for one question. A statement with more has no LIMIT: a hundred at once fill the memory."""
+
+UNREADABLE = Failure("the question holds characters that PostgreSQL cannot read")
 
 PARTS = ("document_id", "chunk_index")
 """Columns that make the key where there is no column `key`."""
@@ -60,10 +63,13 @@ class SqlRetriever:
         positions: Sequence[int] = range(len(batch))
         if self.needs_vectors:
             positions = with_direction(checked_vectors(self._session.table, batch))
-
+        positions = [each for each in positions if is_storable(batch.texts[each])]
         with corpus_errors(f"run the statement of strategy {self._name} on {self._session.place}"):
             answers = self._ask(batch, positions, limit)
-        return [answers.get(position, NO_DIRECTION) for position in range(len(batch))]
+        return [
+            answers.get(position, NO_DIRECTION if is_storable(text) else UNREADABLE)
+            for position, text in enumerate(batch.texts)
+        ]
 
     def _ask(
         self, batch: QueryBatch, positions: Sequence[int], limit: int

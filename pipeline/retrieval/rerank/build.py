@@ -1,9 +1,9 @@
 """From the settings of a reranker to the reranker."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pipeline.retrieval.http.endpoint import Endpoint
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.rerank.base import Reranker
 from pipeline.retrieval.rerank.http import HttpRerankerClient
 from pipeline.retrieval.rerank.python import PythonRerankerCall
@@ -14,8 +14,7 @@ def build_reranker(
     strategy: str,
     settings: HttpReranker | PythonReranker,
     environment: Mapping[str, str],
-    folder: Path | None,
-    never_caught: tuple[type[Exception], ...] = (),
+    host: PythonHost,
 ) -> Reranker:
     """Return the reranker of a strategy. Opens no connection.
 
@@ -24,4 +23,4 @@ def build_reranker(
     """
     if isinstance(settings, HttpReranker):
         return HttpRerankerClient(settings, Endpoint(strategy, settings, environment))
-    return PythonRerankerCall(settings, folder, never_caught)
+    return PythonRerankerCall(settings, host)

@@ -14,17 +14,19 @@ from pipeline.retrieval.strategies.hybrid import HybridStrategy
 from pipeline.retrieval.strategies.python import PythonStrategy
 from pipeline.retrieval.strategies.rerank import RerankStrategy
 from pipeline.retrieval.strategies.sql import SqlStrategy
+from pipeline.retrieval.strategies.trigram import TrigramStrategy
 from pipeline.retrieval.strategies.vector import VectorStrategy
 
 __all__ = (
     "BUILT_IN", "FulltextStrategy", "HttpStrategy", "HybridStrategy", "PythonStrategy",
-    "RerankStrategy", "SqlStrategy", "Strategy", "VectorStrategy", "check_parts", "parts_of",
-    "variables_of",
+    "RerankStrategy", "SqlStrategy", "Strategy", "TrigramStrategy", "VectorStrategy",
+    "check_parts", "parts_of", "variables_of",
 )  # fmt: skip
 
 Strategy = Annotated[
     VectorStrategy
     | FulltextStrategy
+    | TrigramStrategy
     | HybridStrategy
     | SqlStrategy
     | HttpStrategy

@@ -289,7 +289,9 @@ def test_a_corpus_that_changed_meanwhile_was_not_the_same_thing(
 def test_without_an_index_there_is_nothing_to_rebuild(ctx: Context, db: Database) -> None:
     execute(db, "DROP INDEX recallwatch_corpus.chunks_embedding")
 
-    with pytest.raises(UsageError, match=r"no index that serves strategy vector.*needs no calibration"):
+    with pytest.raises(
+        UsageError, match=r"no index that serves strategy vector.*needs no calibration"
+    ):
         planned(ctx, "vector", reindex=True)
     assert planned(ctx, "vector").index is None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import CorpusError, PermanentError
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.python import PythonRetriever
 from pipeline.retrieval.strategies import PythonStrategy
 from pipeline.types import Failure
@@ -93,7 +94,7 @@ def adapter(folder: Path, kind: str, name: str, **settings: str) -> PythonRetrie
         "path": f"pipeline.retrieval.adapters:{kind}",
         "settings": {"retriever": f"shop_search:{name}"} | settings,
     })  # fmt: skip
-    return PythonRetriever("mine", strategy, folder)
+    return PythonRetriever("mine", strategy, PythonHost(folder))
 
 
 @pytest.mark.parametrize("name", ["make_retriever", "Base", "Plain", "READY"])

@@ -23,6 +23,7 @@ from tests.integration.pipeline.retrieval.corpora import NAMES, Passage, fill, q
 Connection = psycopg.Connection[Any]
 
 ANY = FulltextStrategy(max_document_frequency=1)
+BY_ROW = FulltextStrategy(max_document_frequency=1, config="row")
 
 PARSED_HERE = CorpusSettings.model_validate(NAMES.model_dump() | {"text_search": None})
 
@@ -33,8 +34,9 @@ def found(
     text: str,
     language: str | None = None,
     text_config: str | None = None,
+    strategy: FulltextStrategy = ANY,
 ) -> list[str]:
-    searching = FulltextRetriever(CorpusSession(conn, table, text_config=text_config), ANY)
+    searching = FulltextRetriever(CorpusSession(conn, table, text_config=text_config), strategy)
     asked = questions(texts=[text], languages=[language])
     return sorted(ranked(searching.retrieve(asked, 10))[0].keys)
 
@@ -109,10 +111,85 @@ def test_questions_of_many_languages_can_be_asked_together(conn: Connection) -> 
     assert [list(answer.keys) for answer in answers] == [["pt:0"], ["en:0"], ["pt:0"]]
 
 
+def test_by_row_each_chunk_is_compared_as_it_was_parsed_itself(conn: Connection) -> None:
+    table = load_managed(conn, [PORTUGUESE, ENGLISH, Chunk("xx", 0, "livros", None, None, None)])
+    for language in ("pt", "en", None):
+        both = found(conn, table, "livro horse", language, strategy=BY_ROW)
+        assert both == ["en:0", "pt:0"]
+    assert found(conn, table, "livros", "en", strategy=BY_ROW) == ["pt:0", "xx:0"]
+
+
+def test_by_row_the_parts_are_put_together_by_score_then_key(conn: Connection) -> None:
+    """Every second chunk is Portuguese; the texts, and so the scores, are equal in both."""
+    bodies = ["radio", "radio other", "radio radio"]
+    chunks = [
+        Chunk(f"d{n}", 0, bodies[n % 3], None, "pt" if n % 2 else "en", None) for n in range(12)
+    ]
+    table = load_managed(conn, chunks)
+    session = CorpusSession(conn, table)
+    for limit in (1, 3, 7, 20):
+        [answer] = ranked(
+            FulltextRetriever(session, BY_ROW).retrieve(questions(texts=["radio"]), limit)
+        )
+        rows = conn.execute(
+            """SELECT key, ts_rank(text_search, to_tsquery(text_config, 'radio')) AS score
+               FROM recallwatch_corpus.chunks, concat(document_id, ':0') AS key
+               ORDER BY score DESC, key COLLATE "C" LIMIT %s""",
+            [limit],
+        ).fetchall()
+        assert list(zip(answer.keys, answer.scores, strict=True)) == rows
+
+
+def test_by_row_an_owners_chunks_are_read_in_their_languages(conn: Connection) -> None:
+    fill(
+        conn,
+        [
+            Passage("en", 0, "the running horses", "English"),
+            Passage("pt", 0, "livros perdidos", "pt-BR"),
+            Passage("pt", 1, "o livro novo", "por"),
+            Passage("no", 0, "horses e livros", None),
+        ],
+    )
+    named = PARSED_HERE.model_dump() | {"tenant": None, "language": "customer"}
+    table = describe(conn, CorpusSettings.model_validate(named))
+    assert found(conn, table, "livro horse", strategy=BY_ROW) == ["en:0", "pt:0", "pt:1"]
+    assert found(conn, table, "livros", strategy=BY_ROW) == ["no:0", "pt:0", "pt:1"]
+
+
+def test_by_row_a_column_of_one_configuration_is_searched_with_that_one(conn: Connection) -> None:
+    table = fill(conn, [Passage("a", 0, "the running horses")])
+    assert found(conn, table, "horse", "pt", strategy=BY_ROW) == ["a:0"]
+
+
+def test_by_row_nothing_is_found_in_an_empty_corpus(conn: Connection) -> None:
+    assert found(conn, load_managed(conn, []), "horse", strategy=BY_ROW) == []
+
+
+def test_by_row_frequent_words_are_counted_among_chunks_that_are_parsed_alike(
+    conn: Connection,
+) -> None:
+    """In Portuguese the word stands in 9 of 10 chunks, in all of them in one of three."""
+    chunks = [Chunk("pt", n, "radio" if n else "outro", None, "pt", None) for n in range(10)]
+    chunks += [Chunk("en", n, "radio" if n < 1 else "other", None, "en", None) for n in range(20)]
+    table = load_managed(conn, chunks)
+    strategy = FulltextStrategy(max_document_frequency=0.5, min_frequent=0, config="row")
+    assert found(conn, table, "radio other outro", strategy=strategy)[:1] == ["en:0"]
+    rare = found(conn, table, "radio outro", strategy=strategy)
+    assert rare == ["en:0", "pt:0"]
+
+
+def test_by_row_an_owners_table_must_say_in_which_language_a_chunk_is(conn: Connection) -> None:
+    fill(conn, [Passage("a", 0, "horses")])
+    with pytest.raises(CorpusError, match=r"no language column; name it in \[corpus\] language"):
+        found(conn, describe(conn, PARSED_HERE), "horse", strategy=BY_ROW)
+
+
 def test_a_configuration_that_does_not_exist_is_named(conn: Connection) -> None:
     table = fill(conn, [Passage("a", 0, "horses")])
     with pytest.raises(CorpusError, match='configuration "klingon" does not exist'):
         found(conn, table, "horse", text_config="klingon")
+    with pytest.raises(CorpusError, match='configuration "klingon" does not exist'):
+        found(conn, table, "horse", strategy=FulltextStrategy(config="klingon"))
 
 
 def test_a_corpus_is_counted_once_for_each_fingerprint(conn: Connection) -> None:

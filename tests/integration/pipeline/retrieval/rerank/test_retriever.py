@@ -108,7 +108,7 @@ def ask(
     limit: int,
     folder: Path | None = None,
 ) -> list[Ranking | Failure]:
-    resources = Resources(session, environment={"RERANK_KEY": "canary"}, python_folder=folder)
+    resources = Resources(session, environment={"RERANK_KEY": "canary"}, host=PythonHost(folder))
     return build(tree_of("second", named), resources).retrieve(batch, limit)
 
 
