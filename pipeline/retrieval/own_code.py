@@ -34,9 +34,10 @@ def load(
     """Import what `code` names: a function, or a class, made with its settings, with a `method`.
 
     The host's folder is looked in after everything else, so that nothing in it hides a module of
-    ours. An object is made once for the same settings, and kept in the host. `offered` are the arguments that it may take, by name, in one set of several; `**anything` takes
-    all of the set that its others are of. Raises PermanentError, in one line, where it cannot be
-    imported, made or called.
+    ours. An object is made once for the same settings, and kept in the host. `offered` are the
+    arguments that it may take, by name, in one set of several; `**anything` takes all of the set
+    that its others are of. Raises PermanentError, in one line, where it cannot be imported, made or
+    called.
     """
     found = _imported(code.path, host.folder)
     if inspect.isclass(found):

@@ -98,7 +98,12 @@ class PythonRetriever:
             if not limit.expired():  # the owner's own, of something that it waited for
                 raise
             said = f"{self._strategy.path} did not return within {timeout:g} s"
-            raise _TooLateError(said) from error
+            raise _NoAnswerError(said) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise _NoAnswerError(f"{self._strategy.path} was cancelled") from error
 
     def _call(self, arguments: Mapping[str, Any]) -> object:
         if self._own.is_async:
@@ -120,7 +125,7 @@ class PythonRetriever:
             raise error
         if isinstance(error, UnreadableError):
             return Failure(f"{self._strategy.path} returned {error}")
-        return Failure(str(error) if isinstance(error, _TooLateError) else in_words(error))
+        return Failure(str(error) if isinstance(error, _NoAnswerError) else in_words(error))
 
     def _one(self, batch: QueryBatch, position: int, limit: int) -> dict[str, Any]:
         offered = {
@@ -165,8 +170,8 @@ class PythonRetriever:
             )
 
 
-class _TooLateError(Exception):
-    """A call took longer than the settings allow."""
+class _NoAnswerError(Exception):
+    """A call took longer than the settings allow, or was cancelled by what it called."""
 
 
 def _read(found: object, limit: int) -> Ranking:

@@ -49,7 +49,9 @@ class Filters(Section):
         examples=["published AND c.language = 'en'"],
     )
     min_score: float | None = Field(
-        None, description="results with a lower score are left out; unset: none are"
+        None,
+        description="results with a lower score are left out; unset: none are",
+        examples=[0.5],
     )
 
     def whose(self, tenants: Sequence[str | None]) -> Sequence[str | None]:

@@ -41,16 +41,28 @@ class VectorStrategy(Filters):
         " relaxed_order; ivfflat.iterative_scan has no strict_order and gets relaxed_order",
     )
     max_scan_tuples: int | None = Field(
-        None, ge=1, le=2**31 - 1, description="hnsw.max_scan_tuples; unset: the server's"
+        None,
+        ge=1,
+        le=2**31 - 1,
+        description="hnsw.max_scan_tuples; unset: the server's",
+        examples=[40_000],
     )
     scan_mem_multiplier: float | None = Field(
-        None, ge=1, le=1000, description="hnsw.scan_mem_multiplier; unset: the server's"
+        None,
+        ge=1,
+        le=1000,
+        description="hnsw.scan_mem_multiplier; unset: the server's",
+        examples=[2.0],
     )
     probes: int | None = Field(
-        None, ge=1, le=MAX_PROBES, description="ivfflat.probes; unset: the server's"
+        None, ge=1, le=MAX_PROBES, description="ivfflat.probes; unset: the server's", examples=[10]
     )
     max_probes: int | None = Field(
-        None, ge=1, le=MAX_PROBES, description="ivfflat.max_probes; unset: the server's"
+        None,
+        ge=1,
+        le=MAX_PROBES,
+        description="ivfflat.max_probes; unset: the server's",
+        examples=[100],
     )
     exact: bool = Field(default=False, description="true: compare all vectors, without the index")
     exact_below: int = Field(

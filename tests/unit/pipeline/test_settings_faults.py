@@ -18,8 +18,12 @@ EVAL = (
     "set, strategies, k, level, cutoffs, relevance_threshold, look_depth, store_stages, "
     "latency_sample, shard_size, exact_budget"
 )
-KINDS = "vector, fulltext, hybrid, sql, http, python, rerank"
-VECTOR = "kind, ef_search, iterative_scan, exact, questions_per_statement"
+KINDS = "vector, fulltext, trigram, hybrid, sql, http, python, rerank"
+VECTOR = (
+    "tenant, where, min_score, kind, distance, cast, ef_search, raise_ef_search, iterative_scan, "
+    "max_scan_tuples, scan_mem_multiplier, probes, max_probes, exact, exact_below, exact_memory, "
+    "questions_per_statement"
+)
 POSTGRES = "must be a URL that starts with postgresql://, postgres:// or postgresql+psycopg://"
 
 

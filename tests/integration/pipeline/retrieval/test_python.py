@@ -1,6 +1,7 @@
 """The owner's own Python: every shape of it, and every way in which it goes wrong."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.errors import CorpusError, PermanentError, TransientError
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.python import PythonRetriever
 from pipeline.retrieval.strategies import PythonStrategy
 from pipeline.types import Failure, Ranking
@@ -114,6 +116,65 @@ class Callable:
         return [question]
 
 
+class Client:
+    made = 0
+
+    def __init__(self):
+        Client.made += 1
+        self.loop = None
+
+    async def search(self, question):
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop() or self.loop.is_closed():
+            raise RuntimeError("Event loop is closed")
+        return [question]
+
+
+async def many_slow(questions):
+    await asyncio.sleep(30 if "slow" in questions else 0)
+    return [[question] for question in questions]
+
+
+def generated(question):
+    yield question
+    if question == "breaks":
+        raise ValueError("in the midst")
+
+
+def without_end(question):
+    while True:
+        yield question
+
+
+def pages(questions):
+    for question in questions:
+        if question == "breaks":
+            raise ValueError("page 2")
+        yield [question]
+
+
+async def waits_itself(question):
+    raise TimeoutError("no answer from the store")
+
+
+async def cancels_itself(question):
+    if question == "cancelled":
+        raise asyncio.CancelledError
+    return [question]
+
+
+STOPPED = []
+
+
+async def is_stopped(question):
+    if question == "stop":
+        raise TimeIsUp
+    try:
+        await asyncio.sleep(30)
+    finally:
+        STOPPED.append(question)
+
+
 class Empty:
     pass
 
@@ -143,7 +204,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def retriever(folder: Path, name: str, **settings: object) -> PythonRetriever:
     strategy = PythonStrategy.model_validate({"path": f"own_search:{name}"} | settings)
-    return PythonRetriever("mine", strategy, folder)
+    return PythonRetriever("mine", strategy, PythonHost(folder))
 
 
 def own(name: str) -> Any:  # noqa: ANN401 - a module that no tool knows
@@ -215,7 +276,7 @@ def test_what_it_raises_is_the_questions_failure_but_a_time_limit_or_our_own_is_
     with pytest.raises(TransientError, match="the index is being built"):
         own_code.retrieve(questions(texts=["a", "later"]), 5)
     strategy = PythonStrategy(path="own_search:breaks")
-    limited = PythonRetriever("mine", strategy, folder, (own("TimeIsUp"),))
+    limited = PythonRetriever("mine", strategy, PythonHost(folder, (own("TimeIsUp"),)))
     with pytest.raises(own("TimeIsUp")):
         limited.retrieve(questions(texts=["a", "stop"]), 5)
 
@@ -267,12 +328,13 @@ def test_code_that_cannot_be_used_stops_the_run_saying_why(
 @pytest.mark.parametrize(("path", "said"), [
     ("broken:search", "ModuleNotFoundError: No module named 'nothing_of_the_kind'"),
     ("no_such_module_of_mine:search", "No module named 'no_such_module_of_mine'"),
+    ("db.search:find", "; db is recallwatch's own: name yours otherwise"),
 ])  # fmt: skip
 def test_a_module_that_cannot_be_imported_is_named_with_the_place(
     folder: Path, path: str, said: str
 ) -> None:
     with pytest.raises(PermanentError) as raised:
-        PythonRetriever("mine", PythonStrategy(path=path), folder)
+        PythonRetriever("mine", PythonStrategy(path=path), PythonHost(folder))
     assert said in str(raised.value)
     assert str(folder) in str(raised.value)
 
@@ -289,6 +351,78 @@ def test_one_that_takes_no_tenant_is_never_asked_for_one(folder: Path) -> None:
         retriever(folder, "keys").retrieve(batch, 5)
     assert own("CALLS") == []
     assert len(retriever(folder, "keys", tenant="ignore").retrieve(batch, 5)) == 2
+
+
+def test_a_client_of_an_event_loop_is_kept_between_calls(folder: Path) -> None:
+    asked = retriever(folder, "Client")
+    for _ in range(2):
+        assert found(asked.retrieve(questions(texts=["a", "b"]), 5)) == [["a"], ["b"]]
+
+
+def test_an_object_is_made_once_for_all_retrievers_of_a_process_with_its_settings(
+    folder: Path,
+) -> None:
+    host = PythonHost(folder)
+    for _ in range(2):
+        asked = PythonRetriever("mine", PythonStrategy(path="own_search:Client"), host)
+        assert found(asked.retrieve(questions(texts=["a"]), 5)) == [["a"]]
+    assert own("Client").made == 1
+    prefixes = [
+        PythonRetriever(name, PythonStrategy(path="own_search:Search", settings=settings), host)
+        for name, settings in (("one", {"prefix": "p"}), ("other", {"prefix": "q"}))
+    ]
+    assert [found(each.retrieve(questions(texts=["a"]), 5)) for each in prefixes] == [
+        [["p:a"]],
+        [["q:a"]],
+    ]
+
+
+def test_a_generator_is_read_as_far_as_is_asked_for_and_may_raise(folder: Path) -> None:
+    answers = retriever(folder, "generated").retrieve(questions(texts=["a", "breaks"]), 5)
+    assert reasons(answers) == [None, "ValueError: in the midst"]
+    endless = retriever(folder, "without_end").retrieve(questions(texts=["a"]), 3)
+    assert found(endless) == [["a", "a", "a"]]
+    answers = retriever(folder, "pages").retrieve(questions(texts=["a", "breaks", "b"]), 5)
+    assert reasons(answers) == [None, "ValueError: page 2", None]
+
+
+def test_a_call_for_all_that_does_not_return_in_time_is_made_for_each(folder: Path) -> None:
+    slow = retriever(folder, "many_slow", timeout=0.2)
+    answers = slow.retrieve(questions(texts=["a", "slow", "b"]), 5)
+    assert reasons(answers) == [None, "own_search:many_slow did not return within 0.2 s", None]
+
+
+def test_its_own_time_limits_and_cancellations_are_told_from_ours(folder: Path) -> None:
+    answers = retriever(folder, "waits_itself").retrieve(questions(texts=["a"]), 5)
+    assert reasons(answers) == ["TimeoutError: no answer from the store"]
+    answers = retriever(folder, "cancels_itself").retrieve(questions(texts=["a", "cancelled"]), 5)
+    assert reasons(answers) == [None, "own_search:cancels_itself was cancelled"]
+
+
+def test_nothing_goes_on_after_a_time_limit_from_outside(folder: Path) -> None:
+    strategy = PythonStrategy(path="own_search:is_stopped")
+    retriever(folder, "is_stopped")
+    asked = PythonRetriever("mine", strategy, PythonHost(folder, (own("TimeIsUp"),)))
+    with pytest.raises(own("TimeIsUp")):
+        asked.retrieve(questions(texts=["a", "b", "stop"]), 5)
+    assert own("STOPPED") == ["a", "b"]
+
+
+def test_a_signal_in_the_midst_of_waiting_leaves_nothing_under_way(folder: Path) -> None:
+    asked = retriever(folder, "is_stopped")
+
+    def interrupt(*_: object) -> None:
+        raise own("TimeIsUp")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(own("TimeIsUp")):
+            asked.retrieve(questions(texts=["a", "b"]), 5)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert own("STOPPED") == ["a", "b"]
 
 
 def test_no_event_loop_is_left_behind(folder: Path) -> None:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pipeline.errors import PermanentError, TransientError
 from pipeline.retrieval.build import Resources, build
 from pipeline.retrieval.http import endpoint
+from pipeline.retrieval.own_host import PythonHost
 from pipeline.retrieval.session import CorpusSession
 from pipeline.retrieval.strategies import (
     HybridStrategy,
