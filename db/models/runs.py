@@ -7,6 +7,7 @@ from sqlalchemy import (
     CheckConstraint,
     Double,
     ForeignKey,
+    ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
@@ -215,12 +216,21 @@ class Result(Base):
 class StageRanking(Base):
     """What one stage of a strategy gave for a question: an arm, or the candidates of a reranker.
 
-    `stage` is its name; that of a stage within one comes after it, as `candidates/vector`.
+    `stage` is its name; that of a stage within one comes after it, as `candidates/vector`. It goes
+    with its result: a question that is asked again has new ones.
     """
 
     __tablename__ = "stage_ranking"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["run_id", "position"],
+            [Result.run_id, Result.position],
+            ondelete="CASCADE",
+            name="stage_ranking_run_id_position_fkey",
+        ),
+    )
 
-    run_id: Mapped[int] = mapped_column(ForeignKey(Run.id, ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[int] = mapped_column(primary_key=True)
     position: Mapped[int] = mapped_column(Integer, primary_key=True)
     stage: Mapped[str] = mapped_column(primary_key=True)
     retrieved: Mapped[list[str]] = mapped_column(ARRAY(Text))

@@ -19,13 +19,14 @@ ALTER TABLE recallwatch.result
     ADD COLUMN ms double precision CONSTRAINT result_ms_not_negative CHECK (ms >= 0);
 
 CREATE TABLE recallwatch.stage_ranking (
-    run_id    bigint NOT NULL CONSTRAINT stage_ranking_run_id_fkey
-        REFERENCES recallwatch.run ON DELETE CASCADE,
+    run_id    bigint NOT NULL,
     position  integer NOT NULL,
     stage     text NOT NULL,
     retrieved text[] NOT NULL,
     scores    double precision[] NOT NULL,
-    CONSTRAINT stage_ranking_pkey PRIMARY KEY (run_id, position, stage)
+    CONSTRAINT stage_ranking_pkey PRIMARY KEY (run_id, position, stage),
+    CONSTRAINT stage_ranking_run_id_position_fkey FOREIGN KEY (run_id, position)
+        REFERENCES recallwatch.result ON DELETE CASCADE
 );
 
 CREATE TABLE recallwatch.side_vector (

@@ -148,3 +148,9 @@ def asker(open_context: Opener, claude: AnthropicServer) -> Context:
             input=1, output=1, batch_input=0.5, batch_output=0.5)},
     )  # fmt: skip
     return open_context(generation=generation, anthropic_api_key=SecretStr("sk-ant-test"))
+
+
+@pytest.fixture
+def lenient(open_context: Opener, provider: OpenAIServer) -> Context:
+    """Give a context that embeds with a provider, which is asked for up to eight texts at once."""
+    return open_context(embedding=embedding_of(provider))

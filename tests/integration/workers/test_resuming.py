@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from db import baselines, exact, runs
 from db.models import GoldenItem, Run
 from db.results import ResultRow
-from db.session import Database, Session
+from db.session import Database
 from pipeline.alerts.settings import SlackSettings
 from pipeline.corpus.statistics import CorpusFingerprint, fingerprint
 from pipeline.errors import UsageError
 from pipeline.settings import QueueSettings
 from pipeline.types import Trigger
-from tests.integration.db.building import execute, fetch, forget_evidence, shard_of
+from tests.integration.db.building import execute, fetch, shard_of
 from tests.integration.workers.conftest import Opener, embedding_of
+from tests.integration.workers.records import change_corpus, record, run_with_failures, tokens
 from tests.integration.workers.working import (
     TASKS,
     Bell,
@@ -29,23 +29,12 @@ from tests.integration.workers.working import (
     telling,
     told,
 )
-from tests.loopback.openai_server import OpenAIServer, refuse, refuse_longer_than, vectors
-from workers import enqueue, evaluation, measuring, resuming
+from tests.loopback.openai_server import OpenAIServer, refuse, vectors
+from workers import evaluation, measuring, resuming
 from workers.context import Context
 from workers.doorbell import DELIVER_ALERT, EMBED_SHARD, REDUCE_RUN
 from workers.enqueue import Request, start
 from workers.reducing import reduce
-
-RECORD = ("metrics", "by_category", "by_tenant", "n_scored", "n_failed", "n_ineligible", "facts")
-
-
-EXACT = ("n", "of", "sampled", "metrics", "served", "index_loss", "missed", "found_more", "error")
-
-
-def record(run: Run) -> dict[str, Any]:
-    """Return what was measured, without how long it took."""
-    exact = run.exact and {name: run.exact[name] for name in EXACT}
-    return {name: getattr(run, name) for name in RECORD} | {"exact": exact}
 
 
 def work(ctx: Context, bell: Bell, messages: int) -> None:
@@ -65,11 +54,6 @@ def work_until_told(ctx: Context, bell: Bell) -> None:
 def told_of_runs(ctx: Context) -> list[tuple[int, str]]:
     """Return runs and kinds of the alerts; that a key is gone, which it always is, left out."""
     return [(run_id, kind) for run_id, kind in told(ctx) if kind != "golden_stale"]
-
-
-def tokens(db: Database, run_id: int) -> list[int]:
-    query = "SELECT token FROM recallwatch.shard WHERE run_id = :run ORDER BY number"
-    return fetch(db, query, {"run": run_id})
 
 
 def asked(provider: OpenAIServer) -> list[str]:
@@ -187,12 +171,6 @@ def test_unknown_runs_and_those_in_another_state_are_told(ctx: Context, bell: Be
     )
 
 
-def change_corpus(db: Database, document: str = "weight") -> None:
-    query = "UPDATE recallwatch_corpus.chunks SET content = 'x' WHERE document_id = :document"
-    execute(db, query, {"document": document})
-    forget_evidence(db)
-
-
 def test_a_run_whose_corpus_changed_does_not_go_on(ctx: Context, bell: Bell, db: Database) -> None:
     [run_id] = start_runs(ctx, "fulltext").run_ids
     work(ctx, bell, 1)
@@ -286,80 +264,6 @@ def test_a_cancelled_run_is_told_to_nobody_and_does_not_interrupt_a_row(
     assert repeats == [1, 2]
 
 
-TOO_LONG = 39
-"""Characters; three of the eight questions are longer, in two of three shards."""
-
-
-def run_with_failures(ctx: Context, bell: Bell, provider: OpenAIServer) -> Run:
-    """Evaluate, with no vector in the cache, while the provider takes no long texts."""
-    ctx.redis.flushdb()
-    provider.default = refuse_longer_than(TOO_LONG, "maximum context length is 39")
-    [run] = finish_runs(ctx, bell, "vector")
-    provider.default = vectors()
-    assert run.n_failed == 3
-    return run
-
-
-@pytest.fixture
-def lenient(open_context: Opener, provider: OpenAIServer) -> Context:
-    """Give a context that embeds with a provider, which is asked for up to eight texts at once."""
-    return open_context(embedding=embedding_of(provider))
-
-
-def test_failed_questions_are_asked_again_and_the_run_is_judged_afresh(
-    lenient: Context, bell: Bell, provider: OpenAIServer, db: Database
-) -> None:
-    [undisturbed] = finish_runs(lenient, bell, "vector")
-    run = run_with_failures(lenient, bell, provider)
-    before = tokens(db, run.id)
-
-    assert resuming.retry_failed(lenient, run.id) == run.n_failed
-    assert run_of(lenient, run.id).status == "running"
-    bell.work(lenient)
-
-    again = run_of(lenient, run.id)
-    assert (again.status, again.verdict, again.compared_to) == ("completed", "ok", undisturbed.id)
-    assert rows_of(lenient, run.id) == rows_of(lenient, undisturbed.id)
-    assert record(again) == record(undisturbed)
-    assert [after - b for after, b in zip(tokens(db, run.id), before, strict=True)] != [0] * 4
-    with pytest.raises(UsageError, match="no question of run"):
-        resuming.retry_failed(lenient, run.id)
-
-
-def test_what_still_fails_can_be_asked_again_and_again(
-    lenient: Context, bell: Bell, provider: OpenAIServer
-) -> None:
-    run = run_with_failures(lenient, bell, provider)
-    provider.default = refuse_longer_than(TOO_LONG, "maximum context length is 39")
-    for _ in range(2):
-        assert resuming.retry_failed(lenient, run.id) == 3
-        bell.work(lenient)
-        again = run_of(lenient, run.id)
-        assert (again.n_failed, again.verdict, record(again)) == (3, run.verdict, record(run))
-
-
-def test_a_run_that_others_hang_on_keeps_its_failed_questions(
-    lenient: Context, bell: Bell, provider: OpenAIServer, db: Database
-) -> None:
-    run = run_with_failures(lenient, bell, provider)
-    with lenient.database.begin() as session:
-        baselines.pin(session, runs.get(session, run.id), by="ann")
-    with pytest.raises(UsageError, match="stays as it is: it is pinned as a baseline; start a new"):
-        resuming.retry_failed(lenient, run.id)
-    with lenient.database.begin() as session:
-        baselines.unpin(session, run.id)
-    [later] = finish_runs(lenient, bell, "vector")
-    assert later.compared_to == run.id
-    with pytest.raises(UsageError, match=f"stays as it is: run {later.id} was compared with it"):
-        resuming.retry_failed(lenient, run.id)
-
-    last = run_with_failures(lenient, bell, provider)
-    change_corpus(db)
-    with pytest.raises(UsageError, match="the corpus changed since"):
-        resuming.retry_failed(lenient, last.id)
-    assert run_of(lenient, last.id).n_failed == 3
-
-
 def test_what_a_lost_message_left_of_a_resumed_run_a_sweep_does(ctx: Context, bell: Bell) -> None:
     [undisturbed] = finish_runs(ctx, bell, "vector")
     [run_id] = start_runs(ctx, "vector").run_ids
@@ -425,25 +329,6 @@ def test_a_resumed_run_starts_at_once_and_the_others_of_its_batch_when_it_is_qui
     execute(db, "UPDATE recallwatch.shard SET next_at = now() WHERE run_id = :run", {"run": other})
     finish_by_sweeping(ctx, bell)
     assert run_of(ctx, other).status == "completed"
-
-
-def test_an_exact_search_that_was_refused_stays_so_when_questions_are_asked_again(
-    lenient: Context, bell: Bell, provider: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse_all(_ctx: Context, session: Session, *arguments: Any) -> None:  # noqa: ANN401 - of plan_exact
-        for run in arguments[-1]:
-            exact.refuse(session, run.id, "it would take about 900 seconds")
-
-    monkeypatch.setattr(enqueue, "plan_exact", refuse_all)
-    run = run_with_failures(lenient, bell, provider)
-    refused = {"n": 0, "index_loss": None, "error": "it would take about 900 seconds"}
-
-    resuming.retry_failed(lenient, run.id)
-    bell.work(lenient)
-
-    for record in (run, run_of(lenient, run.id)):
-        assert record.exact is not None
-        assert {name: record.exact[name] for name in refused} == refused
 
 
 @pytest.mark.parametrize("how", [resuming.resume, resuming.retry_failed])
