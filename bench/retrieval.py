@@ -1,12 +1,13 @@
 """How far batched vector search is from the same searches in a loop inside the server.
 
-Three ways put the same questions to the same HNSW index, in turns, so that load on the machine
+Four ways put the same questions to the same HNSW index, in turns, so that load on the machine
 meets all alike:
 
 loop: a PL/pgSQL function searches for question after question. No result crosses the network: the
 measure for the others.
 batched: VectorRetriever, as the workers use it.
 single: a statement a question, prepared, with the vector sent in binary.
+piped: the same statement as a strategy of kind sql, of which a hundred are sent before an answer.
 
 The vectors are random: Gaussian clusters, the questions from the same clusters. The table stands in
 a schema of its own, which is dropped at the end.
@@ -31,8 +32,10 @@ from psycopg import sql
 from cli.embedded.stack import open_stack
 from pipeline.corpus.settings import CorpusSettings
 from pipeline.corpus.table import describe
+from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.session import CorpusSession
-from pipeline.retrieval.strategies import VectorStrategy
+from pipeline.retrieval.sql import SqlRetriever
+from pipeline.retrieval.strategies import SqlStrategy, VectorStrategy
 from pipeline.retrieval.vector import VectorRetriever
 from pipeline.retrieval.vector_arrays import VectorArray, register_vector_array
 from pipeline.types import FloatMatrix, QueryBatch, Ranking
@@ -71,6 +74,9 @@ INDEX = "CREATE INDEX ON recallwatch_bench.chunks USING hnsw (embedding vector_c
 
 SINGLE = """SELECT document_id || ':' || chunk_index, 1 - (embedding <=> %(question)b)
 FROM recallwatch_bench.chunks ORDER BY embedding <=> %(question)b LIMIT %(k)s"""
+
+PIPED = """SELECT document_id || ':' || chunk_index AS key, 1 - (embedding <=> :vector) AS score
+FROM recallwatch_bench.chunks ORDER BY embedding <=> :vector LIMIT :k"""
 
 
 def make_vectors(
@@ -128,7 +134,9 @@ def ways(
     """Return each way by name; a call asks all questions and returns the number of rows found."""
     conn.execute("SELECT set_config('hnsw.ef_search', %s, false)", [str(ef_search)])
     table = describe(conn, CorpusSettings(table="recallwatch_bench.chunks"))
-    retriever = VectorRetriever(CorpusSession(conn, table), VectorStrategy(ef_search=ef_search))
+    session = CorpusSession(conn, table)
+    by_vector = VectorRetriever(session, VectorStrategy(ef_search=ef_search))
+    by_sql = SqlRetriever("piped", session, SqlStrategy(statement=PIPED))
     nothing = [None] * len(questions)
     batch = QueryBatch(
         texts=[""] * len(questions), tenants=nothing, languages=nothing, vectors=questions
@@ -140,12 +148,9 @@ def ways(
         )
         return int(found)
 
-    def batched() -> int:
-        return sum(
-            len(answer.keys)
-            for answer in retriever.retrieve(batch, k)
-            if isinstance(answer, Ranking)
-        )
+    def found_by(retriever: Retriever) -> int:
+        answers = retriever.retrieve(batch, k)
+        return sum(len(answer.keys) for answer in answers if isinstance(answer, Ranking))
 
     def single() -> int:
         cursor = conn.cursor(binary=True)
@@ -154,7 +159,12 @@ def ways(
             for q in questions
         )
 
-    return {"loop": loop, "batched": batched, "single": single}
+    return {
+        "loop": loop,
+        "batched": lambda: found_by(by_vector),
+        "single": single,
+        "piped": lambda: found_by(by_sql),
+    }
 
 
 def _seconds(way: Callable[[], int], expected: int) -> float:

@@ -49,6 +49,7 @@ COMMANDS = (
     ),
     ("alerts", "cli.alerts:alerts", "List, try and resend alerts."),
     ("baseline", "cli.baseline:baseline", "Pin the runs that others are held against."),
+    ("tune", "cli.tune:tune", "Find better settings on what runs stored."),
     ("calibrate", "cli.calibrate:calibrate", "Measure how noisy the measurement itself is."),
     ("schedule", "cli.schedule:schedule", "Show the batches that start by themselves."),
     ("reindexed", "cli.reindexed:reindexed_command", "Evaluate once re-indexing is over."),

@@ -1,11 +1,13 @@
 """Calibrations: what A/A pairs showed of the noise, and which of them tells it for a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from db.models import Calibration, GoldenVersion, Run
+from pipeline.retrieval.tree import with_defaults
 from pipeline.verdict.calibration import Conditions, Figures, applies, untouched
 
 _OF_A_RUN = ("relevance_threshold", "convention")
@@ -97,7 +99,7 @@ def conditions(calibration: Calibration) -> Conditions:
     return Conditions(
         k=calibration.k,
         level=calibration.level,
-        settings=settings,
+        settings=_filled(settings),
         corpus=calibration.corpus_fingerprint,
         version=calibration.version_id,
         **{name: settings[name] for name in _OF_A_RUN},
@@ -111,10 +113,15 @@ def run_conditions(run: Run, version_id: int) -> Conditions:
         level=run.level,
         relevance_threshold=run.relevance_threshold,
         convention=run.convention,
-        settings=run.settings,
+        settings=_filled(run.settings),
         corpus=run.corpus_fingerprint,
         version=version_id,
     )
+
+
+def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's settings, those of its strategy as this version would store them."""
+    return dict(settings) | {"strategy": with_defaults(settings["strategy"])}
 
 
 def _candidates(session: Session, run: Run, version: GoldenVersion) -> Sequence[Calibration]:

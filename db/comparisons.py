@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from db import exact_figures
 from db.models import Batch, Run
 from db.pairing import ROWS, SIDES, add_statistics, changes_of, hits, pair_up
+from pipeline.retrieval.tree import with_defaults
 from pipeline.verdict.compare import (
     CategoryChange,
     Comparison,
@@ -93,8 +94,11 @@ judged, and then those that fell most, come first."""
 
 def _setup(run: Run) -> dict[str, Any]:
     """Return what decides how the run searched, less the corpus's content."""
-    kept = {name: run.settings.get(name, {}) for name in ("strategy", "corpus")}
-    return kept | {"embedding_model": run.embedding_model}
+    return {
+        "strategy": with_defaults(run.settings.get("strategy", {})),
+        "corpus": run.settings.get("corpus", {}),
+        "embedding_model": run.embedding_model,
+    }
 
 
 def _nothing(_column: str) -> list[CategoryChange]:

@@ -4,15 +4,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pipeline.retrieval.similarities import Doubles
 from pipeline.types import FloatMatrix
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some chunks' keys and vectors, shape (number of keys, dimensions)."""
+    """Some chunks' keys, vectors, shape (number of keys, dimensions), and the vectors' lengths."""
 
     keys: Sequence[str]
     vectors: FloatMatrix
+    lengths: Doubles
 
 
 class KeptVectors:

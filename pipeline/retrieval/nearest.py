@@ -9,7 +9,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pipeline.corpus.distances import Distance
-from pipeline.retrieval.similarities import SIMILARITIES, Columns, Doubles, Offered
+from pipeline.retrieval.similarities import (
+    SIMILARITIES,
+    Columns,
+    Doubles,
+    Offered,
+    lengths_of,
+)
 from pipeline.types import FloatMatrix, Ranking
 
 _NARROW = 2.0**-22
@@ -22,7 +28,7 @@ class Nearest:
     Ties are ordered by the keys' code points, as PostgreSQL's collation "C" does. Neither the
     questions' vectors, shape (n, d), nor the ones offered may hold NaN or infinity; for cosines
     none may be of length zero. Memory: `limit` keys a question and, while b vectors are offered,
-    b * (16 d + 9 n) bytes, or with l1 and bits b * (8 d + 16 n).
+    b * (8 d + 9 n) bytes, or with l1 and bits b * (8 d + 16 n).
     """
 
     def __init__(self, questions: FloatMatrix, limit: int, distance: Distance = "cosine") -> None:
@@ -31,9 +37,12 @@ class Nearest:
         self._best: list[list[tuple[float, str]]] = [[] for _ in questions]
         self._floor = np.full(len(questions), -np.inf)
 
-    def offer(self, keys: Sequence[str], vectors: FloatMatrix) -> None:
-        """Take b more vectors, shape (b, d), with their keys."""
-        offered = self._similarity.offered(vectors)
+    def offer(
+        self, keys: Sequence[str], vectors: FloatMatrix, lengths: Doubles | None = None
+    ) -> None:
+        """Take b more vectors, shape (b, d), with their keys and, if known, `lengths_of` them."""
+        known = lengths_of(vectors) if lengths is None else lengths
+        offered = self._similarity.offered(vectors, known)
         for row, columns in self._candidates(offered):
             self._keep(row, keys, columns, offered.precise(row, columns))
 

@@ -71,6 +71,10 @@ class CorpusSession:
             info = conn.info
             self.place = f"{table} in database {info.dbname} at {info.host}:{info.port}"
 
+    def searched(self, where: str | None) -> str:
+        """Say what a search looks at, in words for an error message."""
+        return self.place if where is None else f"{self.place} where {' '.join(where.split())}"
+
     def within(self, tenant: str | None, where: str | None = None) -> sql.Composable:
         """Return the conditions, behind an AND each, that the alias `c` must meet to be searched.
 
@@ -124,12 +128,14 @@ class CorpusSession:
         """
         cursors = [self.conn.cursor(binary=True) for _ in parameters]
         failed = None
-        try:
-            with self._transaction(timeout, settings), self.conn.pipeline():
-                for cursor, values in zip(cursors, parameters, strict=True):
-                    cursor.execute(statement, values, prepare=True)
-        except expected as error:
-            failed = error
+        with self._transaction(timeout, settings):
+            try:
+                with self.conn.pipeline():
+                    for cursor, values in zip(cursors, parameters, strict=True):
+                        cursor.execute(statement, values, prepare=True)
+            except expected as error:
+                failed = error
+                raise psycopg.Rollback from error
         answered = takewhile(lambda cursor: cursor.pgresult is not None, cursors)
         return [_rows(cursor) for cursor in answered], failed
 

@@ -39,8 +39,8 @@ class Offered:
 class Similarity(Protocol):
     """The closeness of vectors to some questions'."""
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
-        """Hold b more vectors, shape (b, d), against the questions."""
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
+        """Hold b more vectors, shape (b, d), against the questions; `lengths`: see `lengths_of`."""
         ...
 
     def score(self, closeness: float) -> float:
@@ -55,17 +55,16 @@ class _Cosine:
         wide = questions.astype(np.float64)
         self._questions: Doubles = wide / _lengths(wide)[:, np.newaxis]
         self._narrow = self._questions.astype(np.float32)
-        # The error of a float32 product of two unit vectors, with their own rounding: at most
+        # The error of a float32 product of two unit vectors, with the roundings of both: at most
         # (d + 8) / 2^24 (Higham, Accuracy and Stability of Numerical Algorithms, 2002, 3.1).
         self._margin = np.full(len(questions), (questions.shape[1] + 8) * 2.0**-24)
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
-        wide = vectors.astype(np.float64)
-        lengths = _lengths(wide)
-        rough = self._narrow @ (vectors / lengths.astype(np.float32)[:, np.newaxis]).T
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
+        rough = (self._narrow @ vectors.T) / lengths.astype(np.float32)
 
         def precise(row: int, columns: Columns) -> Doubles:
-            cosines = (wide[columns] * self._questions[row]).sum(axis=1) / lengths[columns]
+            products = (_wide(vectors, columns) * self._questions[row]).sum(axis=1)
+            cosines = products / lengths[columns]
             rounded: Doubles = np.round(cosines.clip(-1, 1), DIGITS)
             return rounded
 
@@ -84,12 +83,9 @@ class _InnerProduct:
         self._lengths = _lengths(self._questions)
         self._error = (questions.shape[1] + 8) * 2.0**-24
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
-        wide = vectors.astype(np.float64)
-        lengths = _lengths(wide)
-
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
         def precise(row: int, columns: Columns) -> Doubles:
-            products: Doubles = (wide[columns] * self._questions[row]).sum(axis=1)
+            products: Doubles = (_wide(vectors, columns) * self._questions[row]).sum(axis=1)
             return _rounded(products, self._lengths[row] * lengths[columns])
 
         margin = self._error * self._lengths * lengths.max(initial=0)
@@ -109,14 +105,12 @@ class _Euclidean:
         # Three roundings more than a product's, of terms that add up to (|q| + |v|)^2.
         self._error = (questions.shape[1] + 16) * 2.0**-23
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
-        wide = vectors.astype(np.float64)
-        lengths = _lengths(wide)
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
         rough = 2 * (self._narrow @ vectors.T) - (lengths**2).astype(np.float32)
         rough -= (self._lengths**2).astype(np.float32)[:, np.newaxis]
 
         def precise(row: int, columns: Columns) -> Doubles:
-            apart = wide[columns] - self._questions[row]
+            apart = _wide(vectors, columns) - self._questions[row]
             squares: Doubles = -(apart * apart).sum(axis=1)
             return _rounded(squares, np.abs(squares))
 
@@ -133,7 +127,8 @@ class _Taxicab:
     def __init__(self, questions: FloatMatrix) -> None:
         self._questions = questions.astype(np.float64)
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
+        del lengths
         near: Doubles = -cdist(self._questions, vectors.astype(np.float64), "cityblock")
 
         def precise(row: int, columns: Columns) -> Doubles:
@@ -158,9 +153,10 @@ class _Bits:
         self._ones = self._questions.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         self._near = near
 
-    def offered(self, vectors: FloatMatrix) -> Offered:
+    def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
         shared = (self._questions @ vectors.T).astype(np.float64)
-        near = self._near(shared, self._ones + vectors.sum(axis=1, dtype=np.float64))
+        # Bits of length n have n^2 ones.
+        near = self._near(shared, self._ones + np.rint(lengths**2))
         return Offered(near, np.zeros(len(near)), lambda row, columns: near[row, columns])
 
     def score(self, closeness: float) -> float:
@@ -188,9 +184,18 @@ SIMILARITIES: Mapping[Distance, Callable[[FloatMatrix], Similarity]] = {
 """Made of the questions' vectors, shape (n, d), none of which holds NaN or infinity."""
 
 
+def lengths_of(vectors: FloatMatrix) -> Doubles:
+    """Return the vectors' Euclidean lengths, each by a sum of its own in float64."""
+    return _lengths(vectors.astype(np.float64))
+
+
 def _lengths(vectors: Doubles) -> Doubles:
     lengths: Doubles = np.sqrt((vectors * vectors).sum(axis=1))
     return lengths
+
+
+def _wide(vectors: FloatMatrix, columns: Columns) -> Doubles:
+    return vectors[columns].astype(np.float64)
 
 
 def _rounded(values: Doubles, scale: Doubles) -> Doubles:

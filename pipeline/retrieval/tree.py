@@ -140,6 +140,18 @@ class StrategyTree:
         return cls(stored["name"], strategy, parts)
 
 
+def with_defaults(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return stored settings with the defaults of those that came with a later version.
+
+    So that runs of two versions differ in what differs. What this version cannot read stays as it
+    is.
+    """
+    try:
+        return StrategyTree.from_json({"name": ""} | dict(stored)).to_json()
+    except (PermanentError, KeyError):
+        return stored
+
+
 def tree_of(name: str, strategies: Mapping[str, Strategy]) -> StrategyTree:
     """Return the tree of a named strategy; raises UsageError for a name that there is not."""
     if name not in strategies:

@@ -86,7 +86,7 @@ class VectorRetriever:
         def ask(tenant: str | None, positions: Sequence[int]) -> list[Ranking]:
             return self.search(vectors[positions], tenant, limit)
 
-        with corpus_errors(f"search {self._session.place}"):
+        with corpus_errors(f"search {self._session.searched(self._strategy.where)}"):
             answers = ask_in_groups(
                 comparable(self.comparison, vectors),
                 self._strategy.whose(batch.tenants).__getitem__,

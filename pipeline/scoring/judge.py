@@ -70,7 +70,7 @@ def score(
     score a key, when k or the threshold is below 1, or when a measure looks deeper than k.
     """
     _check(k, measures, relevance_threshold)
-    judgments = [_at_level(question.expected, level) for question in questions]
+    judgments = [judgments_at(question.expected, level) for question in questions]
     expected = [
         {key: grade for key, grade in each.items() if key in live and key not in question.stale}
         for question, each in zip(questions, judgments, strict=True)
@@ -113,7 +113,7 @@ def _check(k: int, measures: Sequence[Measure], threshold: int) -> None:
         raise ValueError(f"{', '.join(too_deep)}: deeper than the rankings, which are cut to {k}")
 
 
-def _at_level(expected: Mapping[str, int], level: Level) -> Mapping[str, int]:
+def judgments_at(expected: Mapping[str, int], level: Level) -> Mapping[str, int]:
     """At document level, collapse chunk keys to documents with the best grade of their chunks."""
     if level is Level.CHUNK:
         return expected

@@ -132,9 +132,9 @@ def test_by_row_the_parts_are_put_together_by_score_then_key(conn: Connection) -
             FulltextRetriever(session, BY_ROW).retrieve(questions(texts=["radio"]), limit)
         )
         rows = conn.execute(
-            """SELECT key, ts_rank(text_search, to_tsquery(text_config, 'radio')) AS score
+            """SELECT key, ts_rank(text_search, to_tsquery(text_config, 'radio'))::float8
                FROM recallwatch_corpus.chunks, concat(document_id, ':0') AS key
-               ORDER BY score DESC, key COLLATE "C" LIMIT %s""",
+               ORDER BY 2 DESC, key COLLATE "C" LIMIT %s""",
             [limit],
         ).fetchall()
         assert list(zip(answer.keys, answer.scores, strict=True)) == rows

@@ -125,7 +125,7 @@ def test_a_condition_that_postgresql_refuses_is_the_corpus_owners_to_mend(
     session: CorpusSession, way: str, where: str, said: str
 ) -> None:
     asked = questions(vectors=clustered(1, 16))
-    with pytest.raises(CorpusError, match=said):
+    with pytest.raises(CorpusError, match=f"where {where}: .*{said}"):
         retriever(way, session, where=where).retrieve(asked, 5)
 
 

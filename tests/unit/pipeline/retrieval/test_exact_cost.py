@@ -91,3 +91,10 @@ def test_more_work_a_question_leaves_time_for_fewer(more: dict[str, int]) -> Non
 
     assert dearer.question(dearer.chunks) > 1.4 * COST.question(COST.chunks)
     assert LEAST < chosen(dearer, 100_000).questions < chosen(COST, 100_000).questions
+
+
+def test_l1_which_no_matrix_product_has_takes_longer() -> None:
+    by_product, by_differences = COST, replace(COST, l1_arms=1)
+
+    assert by_differences.question(100_000) > 5 * by_product.question(100_000)
+    assert chosen(by_differences, 5000).questions < chosen(by_product, 5000).questions

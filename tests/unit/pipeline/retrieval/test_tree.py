@@ -14,7 +14,7 @@ from pipeline.retrieval.strategies import (
     Strategy,
     VectorStrategy,
 )
-from pipeline.retrieval.tree import StrategyTree, tree_of
+from pipeline.retrieval.tree import StrategyTree, tree_of, with_defaults
 
 VECTORS = st.builds(
     VectorStrategy,
@@ -94,3 +94,18 @@ def test_the_searches_of_a_tree_are_its_leaves_from_left_to_right() -> None:
     names = [each.name for each in tree_of("deep", strategies).searches()]
     assert names == ["fulltext", "vector", "fulltext"]
     assert [each.name for each in tree_of("vector", strategies).searches()] == ["vector"]
+
+
+def test_settings_of_an_earlier_version_get_the_defaults_of_those_that_came_later() -> None:
+    now = tree_of("hybrid", BUILT_IN).to_json()
+    before = {**now, "parts": {**now["parts"], "vector": {
+        "name": "vector", "kind": "vector", "ef_search": 40, "exact": False,
+    }}}  # fmt: skip
+
+    assert with_defaults(before) == now
+    assert with_defaults(now) == now
+
+
+def test_what_this_version_cannot_read_stays_as_it_is() -> None:
+    for stored in ({}, {"kind": "gone", "name": "x"}, {"kind": "hybrid", "arms": {"a": 1.0}}):
+        assert with_defaults(stored) == stored

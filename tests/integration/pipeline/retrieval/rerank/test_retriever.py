@@ -43,6 +43,8 @@ WORDS = SqlStrategy(
 )
 
 OWN = """
+import asyncio
+
 CALLS = []
 
 class ByLength:
@@ -70,6 +72,21 @@ def short(question, documents):
 
 def no_number(question, documents):
     return [float("nan")] * len(documents)
+
+
+def generated(question, documents):
+    yield 1
+    raise KeyError("no model")
+
+
+class Client:
+    loop = None
+
+    async def rerank(self, question, documents):
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop() or self.loop.is_closed():
+            raise RuntimeError("Event loop is closed")
+        return [len(text) for text in documents]
 
 
 def odd(question, documents, keys):
@@ -245,9 +262,19 @@ def test_own_python_reranks_by_its_numbers(session: CorpusSession, folder: Path)
     assert list(found.keys) == ["d:2"]
 
 
+def test_a_client_of_an_event_loop_is_kept_between_questions(
+    session: CorpusSession, folder: Path
+) -> None:
+    named = strategies({"kind": "python", "path": "own_reranker:Client"})
+    first, second = ranked(ask(session, named, questions(texts=["word"] * 2), 3, folder))
+    assert list(first.keys) == list(second.keys)
+    assert list(first.scores) == sorted((len(text) for text in BODIES[:5]), reverse=True)[:3]
+
+
 @pytest.mark.parametrize(("name", "said"), [
     ("short", "own_reranker:short returned no list of 5 scores"),
     ("no_number", "own_reranker:no_number returned a score that is no number"),
+    ("generated", "KeyError: 'no model'"),
 ])  # fmt: skip
 def test_what_is_no_score_for_each_text_is_a_failure(
     session: CorpusSession, folder: Path, name: str, said: str

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from pipeline.retrieval.strategies import BUILT_IN, Strategy, check_parts
 from tests.conftest import REPOSITORY
 
-PAGES = ("strategies.md", "http_examples.md")
+PAGES = ("strategies.md", "http_examples.md", "own_retriever.md")
 
 _STRATEGIES: TypeAdapter[dict[str, Strategy]] = TypeAdapter(dict[str, Strategy])
 
