@@ -44,7 +44,7 @@ class Numbers(click.ParamType[Sequence[int]]):
     epilog=examples(
         "recallwatch compare-chunkings --size 400,800,1600 --overlap 0,100",
         "recallwatch compare-chunkings --folder docs/ --size 100,200 --unit words",
-        "recallwatch compare-chunkings --model openai:text-embedding-3-small --dry-run",
+        "recallwatch compare-chunkings --dry-run -m openai:text-embedding-3-small",
     ),
 )
 @click.option(

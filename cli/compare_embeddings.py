@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.command(
     "compare-embeddings",
     epilog=examples(
-        "recallwatch compare-embeddings --model openai:text-embedding-3-large --dry-run",
         "recallwatch compare-embeddings --model corpus --model local --model bge",
-        "recallwatch compare-embeddings --model openai:text-embedding-3-small"
-        " --model openai:text-embedding-3-large@256 --all --max-cost 5",
+        "recallwatch compare-embeddings --dry-run -m openai:text-embedding-3-large",
+        "recallwatch compare-embeddings --all --max-cost 5 \\",
+        "    -m openai:text-embedding-3-small -m openai:text-embedding-3-large@256",
     ),
 )
 @click.option(

@@ -161,19 +161,19 @@ def _underfilled(found: dict[str, Any]) -> str:
     )
 
 
+PERCENTILES = ("p50", "p95", "p99")
+
+
 def latency_notes(latency: dict[str, Any]) -> Iterable[str]:
     """Say how long a search takes by itself, and took before."""
     now, before = latency.get("search_ms"), latency.get("search_ms_before")
     if now:
-        was = f"; before {_percentiles(before)}" if before else ""
-        yield (
-            f"one search {_percentiles(now)}{was} (from the worker, {now['n']:.0f} searches,"
-            " embedding not counted)"
+        was = (
+            f"; before {', '.join(f'{before[name]:.1f}' for name in PERCENTILES)}" if before else ""
         )
-
-
-def _percentiles(ms: dict[str, float]) -> str:
-    return ", ".join(f"{name} {ms[name]:.1f}" for name in ("p50", "p95", "p99")) + " ms"
+        took = ", ".join(f"{name} {now[name]:.1f}" for name in PERCENTILES)
+        yield f"one search {took} ms{was}"
+        yield f"timed by the worker, {now['n']:.0f} one by one, embedding not counted"
 
 
 def source_notes(run: Run) -> Iterable[str]:

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from cli.context import Context
+from pipeline.errors import RecallwatchError
 from pipeline.types import Level
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,6 +34,16 @@ class Number(click.FloatRange):
         return float(number)
 
 
+def strategy_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[str]:
+    """Return the strategies that a shell may complete a name to; none where settings are faulty."""
+    context = Context(ctx.find_root().params.get("config_path"))
+    try:
+        named = context.settings.strategies
+    except RecallwatchError:
+        return []
+    return [name for name in named if name.startswith(incomplete)]
+
+
 def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
     """Add --strategy, --set, -k and --level; the command gets strategies, set_name, k and level.
 
@@ -44,6 +56,7 @@ def what_to_evaluate(verb: str) -> Callable[[Command], Command]:
             "strategies",
             multiple=True,
             metavar="NAME",
+            shell_complete=strategy_names,
             help=f"Strategy to {verb}; repeat for several. Default: [eval] strategies.",
         ),
         click.option("--set", "set_name", metavar="NAME", help="Golden set. Default: [eval] set."),

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from cli.context import Context, pass_context
 from cli.lazy import OrderedGroup, examples
+from cli.options import strategy_names
 from cli.output import Column, one_line, print_json, table
 from cli.servers import open_servers
 from pipeline.retrieval.strategies import Strategy, parts_of
@@ -72,7 +73,7 @@ def _told(strategy: Strategy) -> str:
         'recallwatch strategies probe mine "Reset?" --json',
     )
 )
-@click.argument("name")
+@click.argument("name", shell_complete=strategy_names)
 @click.argument("question")
 @click.option("--tenant", metavar="NAME", help="Whose question it is.")
 @click.option("--language", metavar="CODE", help="The question's language, as en.")
@@ -151,7 +152,8 @@ def _show(console: Console, tried: "Tried", found: Ranking) -> None:
         for rank, key, score in _ranked(found)
     ]  # fmt: skip
     console.print(table(None, columns, rows) if rows else "it returns nothing")
-    took = f"{tried.ms:.1f} ms, embedding not counted"
+    plans = " with its plan" if tried.plans else ""
+    took = f"{tried.ms:.1f} ms for this first search{plans}, embedding not counted"
     stages = [f"{name} {len(each.keys)}" for name, each in found.stages.items()]
     console.print(f"{took}; results of stages: {', '.join(stages)}" if stages else took,
                   soft_wrap=True)  # fmt: skip

@@ -42,7 +42,13 @@ def tune() -> None:
     "--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N",
     help="Parts of the questions; each is judged with what the others choose.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Another deal of questions.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Another deal of questions.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_context
 def hybrid(
@@ -71,12 +77,13 @@ def hybrid(
         with progress("tuning", planned.run.size) as bar:
             tuned = tune_hybrid(opened.work, planned, bar.advance)
     if as_json:
-        print_json(_record(tuned))
+        print_json(record(tuned))
     else:
-        _show(context, tuned)
+        show(context, tuned)
 
 
-def _record(tuned: "Tuned") -> dict[str, Any]:
+def record(tuned: "Tuned") -> dict[str, Any]:
+    """Return everything that tuning found, at full precision."""
     from cli.experiment import experiment_record
 
     return {
@@ -88,6 +95,7 @@ def _record(tuned: "Tuned") -> dict[str, Any]:
         "above_luck": tuned.is_above_luck,
         "present": _setting_record(tuned, tuned.plan.settings[0]),
         "winner": _setting_record(tuned, tuned.winner) | {"chosen_in_folds": tuned.agreeing},
+        "alone": dict(tuned.alone),
         "gain": experiment_record(tuned.gain),
         "top": experiment_record(tuned.top),
         "toml": _toml(tuned),
@@ -105,7 +113,8 @@ def _setting_record(tuned: "Tuned", setting: "HybridSetting") -> dict[str, Any]:
     }
 
 
-def _show(context: Context, tuned: "Tuned") -> None:
+def show(context: Context, tuned: "Tuned") -> None:
+    """Print the tables, what they mean, and the winner as settings to paste."""
     from cli.experiment import experiment_tables
 
     console, planned = context.console, tuned.plan
@@ -132,7 +141,17 @@ def _conclusions(tuned: "Tuned") -> Iterator[str]:
     """Say what tuning is worth, and what to do about it."""
     if tuned.keeps_present:
         yield f"keep the present settings: none of the {len(tuned.plan.settings)} is better"
-        return
+    else:
+        yield from _of_winner(tuned)
+    arm = max(tuned.alone, key=tuned.alone.__getitem__)
+    if tuned.alone[arm] >= max(row.means[tuned.gain.measure] for row in tuned.gain.rows):
+        yield (
+            f"{arm} alone is as good, with {tuned.gain.measure} {tuned.alone[arm]:.4f}: fusing adds"
+            " nothing to it"
+        )
+
+
+def _of_winner(tuned: "Tuned") -> Iterator[str]:
     gain = tuned.gain.rows[1].differences[tuned.gain.measure]
     low, high = gain.interval
     moved = f"{tuned.gain.measure} {gain.mean:+.4f} ({low:+.4f} to {high:+.4f})"
@@ -146,8 +165,7 @@ def _conclusions(tuned: "Tuned") -> Iterator[str]:
     )
     if tuned.winner.depth != tuned.plan.settings[0].depth:
         yield (
-            "another depth may find other things where an index answers: evaluate before you"
-            " change production"
+            "at another depth an index may find other things: evaluate before you change production"
         )
 
 

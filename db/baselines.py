@@ -34,6 +34,8 @@ def pin(session: Session, found: RunContext, *, by: str | None) -> None:
     if run.status != RunStatus.COMPLETED or run.verdict == Verdict.UNMEASURED:
         shown = run.status if run.status == RunStatus.CANCELLED else run.verdict or run.status
         raise UsageError(f"run {run.id} is {shown}: it measured nothing to pin")
+    if (run.facts or {}).get("leaks"):
+        raise UsageError(f"run {run.id} returned another tenant's chunks: nothing to hold runs to")
     values = {"run_id": run.id, "pinned_by": by}
     statement = insert(Baseline).values(
         set_name=found.version.set_name, strategy=run.strategy, k=run.k, level=run.level, **values

@@ -254,9 +254,11 @@ _NAME = "CASE run.level WHEN 'document' THEN regexp_replace({}, ':[^:]*$', '') E
 
 _FIRST_IN_STAGES = f"""
 (SELECT jsonb_object_agg(s.stage, (
-    SELECT min(found.rank) FROM unnest(s.retrieved) WITH ORDINALITY AS found (key, rank)
-    JOIN jsonb_each_text(i.expected) AS e
-      ON {_NAME.format("e.key", "e.key")} = {_NAME.format("found.key", "found.key")}
+    SELECT min(found.rank) FROM (
+        SELECT {_NAME.format("key", "key")} AS name, CASE run.level
+            WHEN 'document' THEN row_number() OVER (ORDER BY min(place)) ELSE min(place) END AS rank
+        FROM unnest(s.retrieved) WITH ORDINALITY AS returned (key, place) GROUP BY 1) AS found
+    JOIN jsonb_each_text(i.expected) AS e ON {_NAME.format("e.key", "e.key")} = found.name
     WHERE e.value::integer >= run.relevance_threshold
       AND {_NAME.format("e.key", "e.key")} <> ALL(r.missing)))
  FROM recallwatch.stage_ranking s WHERE s.run_id = r.run_id AND s.position = r.position)

@@ -21,9 +21,9 @@ log = structlog.get_logger(__name__)
 def time_searches(shard: ShardQuestions) -> dict[int, float]:
     """Return the milliseconds of a search, by the number of the question, for a share of them.
 
-    Every so many positions of the run is one, so that all shards together time as many as [eval]
-    latency_sample says. They were searched just before, all together: everything is warm. It
-    informs only: what goes wrong ends it, and nothing else.
+    All shards together time as many as [eval] latency_sample says, spread evenly over the run.
+    They were searched just before, all together: everything is warm. It informs only: what goes
+    wrong ends it, and nothing else.
     """
     ends = time.monotonic() + MOST_OF_LEASE * shard.ctx.settings.queue.lease
     timed: dict[int, float] = {}
@@ -41,10 +41,8 @@ def time_searches(shard: ShardQuestions) -> dict[int, float]:
 
 
 def _sample(shard: ShardQuestions) -> Iterator[int]:
+    """Yield the numbers of those whose turn it is: position * sample / size reaches an integer."""
     sample: int = shard.run.settings["latency_sample"]
-    if not sample:
-        return
-    step = -(-shard.run.size // sample)
     for number, item in enumerate(shard.items):
-        if item.position % step == 0 and number not in shard.failures:
+        if item.position * sample % shard.run.size < sample and number not in shard.failures:
             yield number

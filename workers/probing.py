@@ -21,7 +21,9 @@ def try_out(shard: ShardQuestions) -> None:
     """Ask a few questions; raises PermanentError, with the cause, where each of them fails."""
     tried = _spread([i for i in range(len(shard.items)) if i not in shard.failures])
     reasons = [each.reason for each in shard.ask(tried, shard.run.k) if isinstance(each, Failure)]
-    if tried and len(reasons) == len(tried):
+    # Fewer prove something only where there are no more.
+    enough = len(tried) >= min(TRIED, shard.run.size)
+    if tried and enough and len(reasons) == len(tried):
         raise PermanentError(
             f"strategy {shard.run.strategy} failed for all {len(tried)} questions that it was tried"
             f" with; the first: {reasons[0]}"
@@ -46,7 +48,7 @@ def refuse_silence(shard: ShardQuestions, found: Sequence[Ranking | Failure]) ->
         if not any(ranking.keys for ranking in rankings):
             raise PermanentError(
                 f"{stage} found nothing for any of the first {len(rankings)} questions"
-                f"{_hint(shard)}; {SEE} {strategy} {shard.items[0].text!r}"
+                f"{_hint(shard)}; {SEE} {strategy} QUESTION"
             )
 
 
@@ -59,15 +61,15 @@ def _by_stage(strategy: str, answered: Sequence[Ranking]) -> Mapping[str, Sequen
 
 
 def _hint(shard: ShardQuestions) -> str:
-    """Say what it may be, where something is known of it."""
+    """Say in brackets what it may be, where something is known of it."""
     return "".join(_hints(StrategyTree.from_json(shard.run.settings["strategy"]), shard))
 
 
 def _hints(tree: StrategyTree, shard: ShardQuestions) -> Iterator[str]:
     if all(item.tenant is not None for item in shard.items):
-        yield ": each has a tenant; are these the corpus's own?"
+        yield " (each has a tenant: are these the corpus's own?)"
     elif {each.strategy.kind for each in tree.searches()} == {"fulltext"}:
-        yield ": are their words those of the chunks' language ([corpus] text_config)?"
+        yield " (are their words those of the chunks' language, [corpus] text_config?)"
 
 
 def _spread(positions: Sequence[int]) -> list[int]:

@@ -1,18 +1,20 @@
 """What a strategy returns for one question now, with all that a person may want to know of it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.corpus.neighbours import contents
-from pipeline.corpus.tenants import tenants_of
+from pipeline.corpus.statistics import tenant_sizes
+from pipeline.corpus.tenants import as_stored, tenants_of
 from pipeline.errors import CorpusError
 from pipeline.retrieval.base import Retriever
-from pipeline.retrieval.serving import unserved
-from pipeline.retrieval.tree import tree_of
+from pipeline.retrieval.serving import serving_index, unserved
+from pipeline.retrieval.tree import StrategyTree, tree_of
 from pipeline.types import Failure, FloatMatrix, QueryBatch, Ranking
 from workers.context import Context
 from workers.enqueue import run_settings
+from workers.underfill import Searched, underfilled
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,27 @@ def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = F
         contents(ctx.corpus(), table, keys, tenant=query.tenant),
         tenants_of(ctx.corpus(), table, keys),
         session.plans if session is not None else (),
-        [str(each) for each in unserved(ctx.corpus(), table, tree)],
+        [*_notes(ctx, tree, query, found)],
     )
+
+
+def _notes(
+    ctx: Context, tree: StrategyTree, query: Query, found: Ranking | Failure
+) -> Iterator[str]:
+    """Yield what is odd: a search without an index, too few results, a tenant without chunks."""
+    conn, table = ctx.corpus(), ctx.corpus_table()
+    yield from map(str, unserved(conn, table, tree))
+    index = serving_index(conn, table, tree)
+    searched = Searched(conn, table, None, index.method if index else None, [query.tenant])
+    for stage, cause in underfilled(searched, tree, query.k, [found]):
+        of = f" of {stage}" if stage else ""
+        yield f"fewer results{of} than the corpus has: {cause}"
+    silent = isinstance(found, Ranking) and not found.keys
+    whose = query.tenant if silent and table.has("tenant") else None
+    if whose is not None and as_stored(conn, table, [whose])[whose] not in tenant_sizes(
+        conn, table
+    ):
+        yield f"no chunk of the corpus is of tenant {whose!r}"
 
 
 def _vector(ctx: Context, retriever: Retriever, text: str) -> FloatMatrix | None:

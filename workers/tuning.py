@@ -1,6 +1,6 @@
 """Tune a hybrid on the stored rankings of its arms: nothing is embedded, nothing searched."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,13 +69,14 @@ class Tuned:
 
     `gain` holds the present settings against those that tuning would choose, each question judged
     with what was chosen without it. `top` holds them against the best ones and each arm alone, all
-    over the questions that chose them. `winner` is the best setting, `agreeing` the folds of
-    `plan.folds` that chose it too.
+    over the questions that chose them. `alone`: the mean of the measure that decides, by arm.
+    `winner` is the best setting, `agreeing` the folds of `plan.folds` that chose it too.
     """
 
     plan: Plan
     gain: Experiment
     top: Experiment
+    alone: Mapping[str, float]
     winner: HybridSetting
     agreeing: int
 
@@ -93,7 +94,9 @@ class Tuned:
 def plan(ctx: Context, wanted: Wanted) -> Plan:
     """Choose the run and what to try. Raises UsageError where it has not what tuning takes."""
     with ctx.database.begin() as session:
-        run_id = wanted.run_id or stages.newest_hybrid(session, wanted.set_name, wanted.strategy)
+        run_id = wanted.run_id
+        if run_id is None:
+            run_id = stages.newest_hybrid(session, wanted.set_name, wanted.strategy)
         if run_id is None:
             of = f" of strategy {wanted.strategy}" if wanted.strategy else ""
             raise UsageError(
@@ -144,20 +147,31 @@ def tune(ctx: Context, planned: Plan, advance: Callable[[int], None]) -> Tuned:
 
     Raises UsageError where a question lacks the ranking of an arm, or there are too few questions.
     """
-    sweep = Sweep(planned.settings, planned.conventions)
-    found, alone = [], []
-    for question in _questions(ctx, planned, advance):
-        found.append(sweep.values(question))
-        alone.append(sweep.alone(question))
-    if len(found) < 2 * planned.folds:
+    values, alone = measure(ctx, planned, advance)
+    questions = values.shape[2]
+    if questions < 2 * planned.folds:
         raise UsageError(
-            f"run {planned.run.id} has {len(found)} scored questions: too few for"
+            f"run {planned.run.id} has {questions} scored questions: too few for"
             f" {planned.folds} folds of two and more"
         )
-    # From (questions, settings, measures) to (measures, settings, questions).
-    values = np.array(found).transpose(2, 1, 0)
-    validated = cross_validate(values[0], planned.folds, planned.seed)
-    return _tuned(planned, values, np.array(alone).transpose(2, 1, 0), validated)
+    return _tuned(planned, values, alone, cross_validate(values[0], planned.folds, planned.seed))
+
+
+def measure(ctx: Context, planned: Plan, advance: Callable[[int], None]) -> tuple[Floats, Floats]:
+    """Return what each setting, and each arm alone, would have scored in the run.
+
+    Of the shapes (measures, settings, n) and (measures, arms, n), over the n scored questions in
+    their order. Raises UsageError where a question lacks the ranking of an arm.
+    """
+    sweep = Sweep(planned.settings, planned.conventions)
+    both = [
+        (sweep.values(question), sweep.alone(question))
+        for question in _questions(ctx, planned, advance)
+    ]
+    if not both:
+        raise UsageError(f"run {planned.run.id} has no scored question")
+    found, alone = (np.array(each).transpose(2, 1, 0) for each in zip(*both, strict=True))
+    return found, alone
 
 
 def _questions(ctx: Context, planned: Plan, advance: Callable[[int], None]) -> Iterator[Staged]:
@@ -200,11 +214,13 @@ def _tuned(planned: Plan, values: Floats, alone: Floats, validated: Validated) -
         *(candidate(f"{arm} alone", alone[:, n]) for n, arm in enumerate(planned.present.arms)),
     ]
     top = compare([present, *others], seed=planned.seed)
+    of_arms = alone[0].mean(axis=1).tolist()
     return Tuned(
         plan=planned,
         gain=compare([present, candidate(TUNED, unseen)], seed=planned.seed),
         # The best of many are so by luck too, which no interval of theirs knows of.
         top=replace(top, best=None),
+        alone=dict(zip(planned.present.arms, of_arms, strict=True)),
         winner=planned.settings[validated.winner],
         agreeing=validated.folds.count(validated.winner),
     )

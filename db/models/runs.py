@@ -184,8 +184,8 @@ class Result(Base):
     """What became of one question in one run; `measured` follows the run's `measures`.
 
     `returned`: rows that the retriever gave, before they were cut to k and, at document level,
-    collapsed; NULL where it gave none because it failed. `leaked`: those of `retrieved` that are
-    another tenant's. `ms`: milliseconds of its search alone, of those questions that were timed.
+    collapsed; NULL where it gave none because it failed. `leaked`: chunk keys that are another
+    tenant's, in the ranking or in that of a stage. `ms`: milliseconds of its search alone, of those questions that were timed.
     """
 
     __tablename__ = "result"

@@ -94,6 +94,26 @@ def contents_by_tenant(
     }
 
 
+def returned_contents(
+    conn: psycopg.Connection[Any],
+    table: CorpusTable,
+    keys: Sequence[tuple[str | None, Sequence[str]]],
+) -> dict[str | None, dict[str, str]]:
+    """Return, for each tenant, the texts of keys that a search returned for its questions.
+
+    A key stands for the tenant's own chunk where it has one, else for anybody's: a search may
+    return what is shared, or what it should not.
+    """
+    own = contents_by_tenant(conn, table, keys)
+    missing = {tenant: wanted - own[tenant].keys() for tenant, wanted in by_tenant(keys).items()}
+    others = {key for tenant, some in missing.items() if tenant is not None for key in some}
+    anybodys = contents(conn, table, others) if others else {}
+    return {
+        tenant: own[tenant] | {key: anybodys[key] for key in some if key in anybodys}
+        for tenant, some in missing.items()
+    }
+
+
 @corpus_errors("look for near-duplicates in the corpus")
 def near_duplicates(
     conn: psycopg.Connection[Any],

@@ -143,7 +143,6 @@ def tenant_sizes(conn: psycopg.Connection[Any], table: CorpusTable) -> dict[str 
     return _sizes(conn, table, "tenant")
 
 
-@corpus_errors("count the chunks that vector searches look at")
 def searched_sizes(
     conn: psycopg.Connection[Any], table: CorpusTable, where: str | None = None
 ) -> dict[str | None, int]:
@@ -156,7 +155,8 @@ def searched_sizes(
     counted = sql.SQL(
         "SELECT {}::text, count(*) FROM {} AS c WHERE {} IS NOT NULL AND {} GROUP BY 1"
     ).format(tenant, table.relation, table.column("embedding", "c"), condition)
-    with conn.transaction():
+    filtered = f" where {' '.join(where.split())}" if where else ""
+    with corpus_errors(f"count the chunks of {table}{filtered}"), conn.transaction():
         conn.execute("SET TRANSACTION READ ONLY")
         return dict(conn.execute(counted).fetchall())
 

@@ -85,6 +85,11 @@ class _Column:
     full_type: str
 
 
+def _castable(name: str) -> str:
+    """Return a type's name as a cast has it: `character` alone would be one character."""
+    return "bpchar" if name == "character" else name
+
+
 @corpus_errors("read the corpus table's description")
 def describe(conn: psycopg.Connection[Any], settings: CorpusSettings) -> CorpusTable:
     """Find the configured table and check its columns.
@@ -111,7 +116,7 @@ def describe(conn: psycopg.Connection[Any], settings: CorpusSettings) -> CorpusT
         schema=schema,
         name=name,
         columns=configured,
-        types={role: column.type for role, column in by_role.items()},
+        types={role: _castable(column.type) for role, column in by_role.items()},
         dimensions=declared if (declared := by_role["embedding"].modifier) > 0 else None,
         managed=settings.is_managed,
     )

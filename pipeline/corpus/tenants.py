@@ -1,4 +1,4 @@
-"""Whose chunks some keys are."""
+"""Whose chunks some keys are, and how the corpus spells its tenants."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,17 +8,8 @@ import psycopg
 from psycopg import sql
 
 from pipeline.corpus.errors import corpus_errors
-from pipeline.corpus.liveness import live_keys
+from pipeline.corpus.liveness import values_of_keys
 from pipeline.corpus.table import CorpusTable
-from pipeline.types import Level, split_key
-
-KEYS_PER_STATEMENT = 5_000
-
-_TENANTS = sql.SQL("""
-SELECT {key}, {tenant}::text
-FROM unnest(%s::{document_type}[], %s::{index_type}[]) AS wanted (document, chunk)
-JOIN {relation} AS c ON {document} = wanted.document AND {index} = wanted.chunk
-""")
 
 
 @corpus_errors("look up whose chunks came back")
@@ -30,23 +21,34 @@ def tenants_of(
     Tenants may share document ids, hence several; None stands for a chunk of no tenant. Empty for a
     corpus without tenants. Raises TransientError or CorpusError where it cannot be read.
     """
-    found: defaultdict[str, set[str | None]] = defaultdict(set)
     if not table.has("tenant"):
         return {}
-    # What is there can be cast to the columns' types.
-    live = sorted(live_keys(conn, table, keys, Level.CHUNK))
-    statement = _TENANTS.format(
-        key=table.key_expression("c"),
-        tenant=table.column("tenant", "c"),
-        document_type=sql.SQL(table.types["document_id"]),
-        index_type=sql.SQL(table.types["chunk_index"]),
-        relation=table.relation,
-        document=table.column("document_id", "c"),
-        index=table.column("chunk_index", "c"),
-    )
-    for start in range(0, len(live), KEYS_PER_STATEMENT):
-        pairs = map(split_key, live[start : start + KEYS_PER_STATEMENT])
-        columns = [list(column) for column in zip(*pairs, strict=True)]
-        for key, tenant in conn.execute(statement, columns):
-            found[key].add(tenant)
+    found: defaultdict[str, set[str | None]] = defaultdict(set)
+    tenant = sql.SQL("{}::text").format(table.column("tenant", "chunk"))
+    for key, owner in values_of_keys(conn, table, keys, tenant):
+        found[key].add(owner)
     return dict(found)
+
+
+@corpus_errors("read how the corpus spells its tenants")
+def as_stored(
+    conn: psycopg.Connection[Any], table: CorpusTable, tenants: Iterable[str]
+) -> dict[str, str]:
+    """Return each tenant as the corpus's column would hold it: a uuid in lower case, 07 as 7.
+
+    So spelled, a search compares it. One that the column's type cannot hold stays as it is. Raises
+    TransientError or CorpusError where the server cannot be asked.
+    """
+    wanted = sorted(set(tenants))
+    if not wanted or not table.has("tenant"):
+        return {tenant: tenant for tenant in wanted}
+    statement = sql.SQL("SELECT given, given::{}::text FROM unnest(%s::text[]) AS given").format(
+        sql.SQL(table.types["tenant"])
+    )
+    try:
+        return dict(conn.execute(statement, [wanted]).fetchall())
+    except (psycopg.DataError, UnicodeEncodeError):
+        if len(wanted) == 1:
+            return {wanted[0]: wanted[0]}
+        middle = len(wanted) // 2
+        return as_stored(conn, table, wanted[:middle]) | as_stored(conn, table, wanted[middle:])

@@ -60,7 +60,8 @@ class _Cosine:
         self._margin = np.full(len(questions), (questions.shape[1] + 8) * 2.0**-24)
 
     def offered(self, vectors: FloatMatrix, lengths: Doubles) -> Offered:
-        rough = (self._narrow @ vectors.T) / lengths.astype(np.float32)
+        rough = self._narrow @ vectors.T
+        rough /= lengths.astype(np.float32)
 
         def precise(row: int, columns: Columns) -> Doubles:
             products = (_wide(vectors, columns) * self._questions[row]).sum(axis=1)

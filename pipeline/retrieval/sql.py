@@ -136,7 +136,7 @@ class SqlRetriever:
             keys = [row[places["key"]] for row in rows]
         elif all(part in places for part in PARTS):
             document, chunk = (places[part] for part in PARTS)
-            keys = [make_key(row[document], row[chunk]) for row in rows]
+            keys = [_joined(row[document], row[chunk]) for row in rows]
         else:
             raise CorpusError(
                 f"the statement of strategy {self._name} returns {', '.join(found.columns)}: name"
@@ -179,3 +179,8 @@ def _register_vector(conn: psycopg.Connection[Any]) -> None:
         )
     dumper = type("VectorDumper", (VectorBinaryDumper,), {"oid": info.oid})
     conn.adapters.register_dumper(Vector, dumper)
+
+
+def _joined(document: object, chunk: Any) -> str | None:  # noqa: ANN401 - of any type
+    """Return the key of the two columns; None where one of them is NULL."""
+    return None if document is None or chunk is None else make_key(str(document), chunk)

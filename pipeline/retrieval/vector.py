@@ -10,6 +10,7 @@ from psycopg import sql
 from pipeline.corpus.errors import corpus_errors
 from pipeline.corpus.statistics import searched_sizes
 from pipeline.corpus.table import CorpusTable
+from pipeline.corpus.tenants import as_stored
 from pipeline.corpus.vectors import Comparison
 from pipeline.errors import CorpusError
 from pipeline.retrieval.isolation import ask_in_groups
@@ -71,6 +72,7 @@ class VectorRetriever:
     def __init__(self, session: CorpusSession, strategy: VectorStrategy) -> None:
         self._session = session
         self._strategy = strategy
+        self._spelled: dict[str, str] = {}
         self.comparison = Comparison(session.table, strategy.distance, strategy.cast)
         with corpus_errors(f"search {session.place}"):
             register_vector_array(session.conn)
@@ -157,7 +159,10 @@ class VectorRetriever:
         strategy = self._strategy
         if strategy.exact or tenant is None or not strategy.exact_below:
             return strategy.exact
-        return self._sizes.get(tenant, 0) < strategy.exact_below
+        if tenant not in self._spelled:
+            # A search compares tenants in the column's own type.
+            self._spelled |= as_stored(self._session.conn, self._session.table, [tenant])
+        return self._sizes.get(self._spelled[tenant], 0) < strategy.exact_below
 
     @cached_property
     def _sizes(self) -> Mapping[str | None, int]:

@@ -102,8 +102,9 @@ def leak_findings(own: Own) -> list[Finding]:
         Finding(
             rule=Rule.LEAK,
             verdict=Verdict.REGRESSED,
-            text=f"{leaks.results} results of {leaks.questions} questions are another tenant's, as"
-            f" {leaks.key} for {leaks.question!r} of tenant {leaks.tenant}",
+            text=f"another tenant's chunks came back for {_questions(leaks.questions)}"
+            f" ({leaks.results} in all): {leaks.key} for tenant {leaks.tenant}, asked"
+            f" {leaks.question!r}",
             figures=asdict(leaks),
         )
     ]
@@ -131,6 +132,10 @@ def _must_pass(own: Own) -> list[Finding]:
         figures={"missed": len(own.missed), "of": own.must_pass},
     )
     return [missed, *found]
+
+
+def _questions(n: int) -> str:
+    return "1 question" if n == 1 else f"{n} questions"
 
 
 def category_findings(gate: Gate, comparison: Comparison) -> list[Finding]:

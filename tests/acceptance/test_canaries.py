@@ -31,7 +31,8 @@ from tests.loopback.smtp_server import SMTPServer
 CORES = {
     name: f"cnry{name}x4711"
     for name in (
-        "database", "corpus", "broker", "openai", "anthropic", "slack", "hook", "hookkey", "smtp",
+        "database", "corpus", "broker", "openai", "anthropic", "voyage", "cohere", "tei", "slack",
+        "hook", "hookkey", "smtp", "search",
     )
 }  # fmt: skip
 
@@ -44,6 +45,11 @@ provider = "openai"
 model = "made-up"
 base_url = "{provider}"
 attempts = 1
+
+[strategies.shop]
+kind = "http"
+url = "{search}"
+key_env = "SEARCH_KEY"
 
 [log]
 level = "debug"
@@ -116,7 +122,9 @@ def story(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         SMTPServer({"AUTH": [refusal]}) as mail,
         standing_project(servers, _environment(hook)) as project,
     ):
-        project.write_settings(SETTINGS.format(provider=provider.url, smtp=mail.port))
+        project.write_settings(
+            SETTINGS.format(provider=provider.url, smtp=mail.port, search=hook.url("/search"))
+        )
         told = Story(_with_passwords(project), reports)
         _tell(told, provider, hook)
         told.posted = "".join(f"{each.headers} {each.body!r}" for each in hook.posted)
@@ -129,6 +137,10 @@ def _environment(hook: HookServer) -> Mapping[str, str]:
     return {
         "OPENAI_API_KEY": CORES["openai"],  # a header: no odd characters
         "ANTHROPIC_API_KEY": secret("anthropic"),
+        "VOYAGE_API_KEY": secret("voyage"),
+        "COHERE_API_KEY": secret("cohere"),
+        "TEI_API_KEY": secret("tei"),
+        "SEARCH_KEY": CORES["search"],
         "SLACK_WEBHOOK_URL": hook.url(f"/services/T0/B0/{quote(secret('slack'), safe='')}"),
         "HOOK_URL": hook.url(f"/hook?key={quote(secret('hook'), safe='')}"),
         "HOOK_KEY": secret("hookkey"),
@@ -178,6 +190,9 @@ def _tell(story: Story, provider: OpenAIServer, hook: HookServer) -> None:
 
 def _look(story: Story) -> None:
     story.run("doctor", "--json", code=3)
+    # The hook refuses it, and quotes its headers.
+    story.run("strategies", "probe", "shop", "Is it cached?", code=3)
+    story.run("eval", "-s", "shop", code=3)
     for words in (
         ("config", "show"), ("config", "show", "--json"), ("status", "--json"),
         ("runs", "list", "--json"), ("runs", "show", 1, "--json"),
@@ -233,7 +248,9 @@ def test_there_is_a_canary_for_every_secret_setting() -> None:
         name for name, one in Settings.model_fields.items() if "Secret" in str(one.annotation)
     }
     assert secrets == {*ENVIRONMENT_ONLY, "database_url", "corpus_url", "redis_url"}
-    assert len(CORES) == len(secrets) + 3, "a webhook, its key and a mailbox's password beside them"
+    assert len(CORES) == len(secrets) + 4, (
+        "a webhook, its key, a mailbox's password, a search's key"
+    )
 
 
 def test_no_command_says_a_secret(story: Story) -> None:
@@ -274,7 +291,8 @@ def test_no_command_line_shows_a_secret(story: Story) -> None:
 
 def test_what_is_posted_holds_no_secret(story: Story) -> None:
     assert "retrieval regressed" in story.posted
-    assert leaked(story.posted) == []
+    # The search asked with its key is at the hook's address, to quote it.
+    assert leaked(story.posted, but="search") == []
 
 
 def test_the_settings_do_not_show_their_secrets_by_themselves() -> None:

@@ -101,3 +101,9 @@ def test_what_cannot_answer_says_why_in_a_line(project: Project) -> None:
     assert failed == "strategy own cannot answer it: LookupError: no such thing"
     broken = project.fails("strategies", "probe", "broken", "x", code=3)
     assert "own_search:nothing cannot be imported (AttributeError: " in broken
+
+
+def test_a_search_that_falls_short_says_why(project: Project) -> None:
+    shown = project.run("strategies", "probe", "vector", "reset", "--tenant", "nobody").out
+    assert "it returns nothing" in shown
+    assert "no chunk of the corpus is of tenant 'nobody'" in shown

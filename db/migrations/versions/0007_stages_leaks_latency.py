@@ -29,6 +29,24 @@ CREATE TABLE recallwatch.stage_ranking (
         REFERENCES recallwatch.result ON DELETE CASCADE
 );
 
+-- Stored settings and facts, as runs have them from here on: arms hold weights, and what they are
+-- stands in parts; under-filled searches are counted by cause, which nobody knows of old ones.
+UPDATE recallwatch.run SET
+    settings = '{"store_stages": true, "latency_sample": 100}' || settings,
+    facts = CASE jsonb_typeof(facts -> 'underfilled')
+        WHEN 'number' THEN facts - 'underfilled' ELSE facts END;
+UPDATE recallwatch.run SET settings = jsonb_set(settings, '{strategy}', settings -> 'strategy'
+    || (SELECT jsonb_build_object('arms', jsonb_object_agg(key, value -> 'weight'), 'parts',
+            jsonb_object_agg(key, jsonb_build_object('name', key) || (value - 'weight')))
+        FROM jsonb_each(settings #> '{strategy,arms}')))
+    WHERE settings #>> '{strategy,kind}' = 'hybrid' AND NOT settings -> 'strategy' ? 'parts';
+UPDATE recallwatch.calibration SET settings = jsonb_set(settings, '{strategy}',
+    settings -> 'strategy'
+    || (SELECT jsonb_build_object('arms', jsonb_object_agg(key, value -> 'weight'), 'parts',
+            jsonb_object_agg(key, jsonb_build_object('name', key) || (value - 'weight')))
+        FROM jsonb_each(settings #> '{strategy,arms}')))
+    WHERE settings #>> '{strategy,kind}' = 'hybrid' AND NOT settings -> 'strategy' ? 'parts';
+
 CREATE TABLE recallwatch.side_vector (
     source    text NOT NULL,
     text_hash text NOT NULL,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.corpus.neighbours import contents_by_tenant
+from pipeline.corpus.neighbours import returned_contents
 from pipeline.retrieval.base import Retriever
 from pipeline.retrieval.rerank.base import Candidates, Reranker, Scored
 from pipeline.retrieval.session import CorpusSession
@@ -53,9 +53,9 @@ class RerankRetriever:
     def _texts(
         self, batch: QueryBatch, found: Mapping[int, Ranking]
     ) -> dict[int, Mapping[str, str]]:
-        """Return the candidates' texts by question, each tenant's own."""
+        """Return the candidates' texts by question: the tenant's own where it has a key."""
         wanted = [(batch.tenants[i], ranking.keys) for i, ranking in found.items()]
-        texts = contents_by_tenant(self._session.conn, self._session.table, wanted)
+        texts = returned_contents(self._session.conn, self._session.table, wanted)
         return {i: texts[batch.tenants[i]] for i in found}
 
     def _answer(

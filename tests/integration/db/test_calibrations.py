@@ -8,6 +8,7 @@ import pytest
 from db import calibrations, golden, runs
 from db.models import Calibration, GoldenVersion, Run
 from db.session import Database
+from pipeline.retrieval.tree import with_defaults
 from pipeline.types import Question
 from pipeline.verdict.calibration import Figures
 from tests.integration.db.building import PLAN, import_set, questions, snapshot, start_run
@@ -20,7 +21,7 @@ FIGURES = Figures(
     differences={"hit@5": [(-1.0, 1), (0.0, 10), (1.0, 1)]},
     totals={"hit@5": [3.0, 2.0, 3.0, 3.0, 3.0]},
 )
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "strategy": {"name": "vector", "kind": "vector", "ef_search": 40, "exact": False},
     "embedding": {"provider": "local", "model": "", "dimensions": 4, "base_url": None},
     "corpus": {"table": "docs"},
@@ -82,7 +83,8 @@ def test_a_calibration_comes_back_as_it_was(db: Database, version: GoldenVersion
     conditions = calibrations.conditions(back)
     assert (conditions.k, conditions.level, conditions.version) == (5, "chunk", version.id)
     assert (conditions.relevance_threshold, conditions.convention) == (1, "rw-1")
-    assert (conditions.settings["strategy"], conditions.corpus) == (SETTINGS["strategy"], corpus())
+    assert conditions.settings["strategy"] == with_defaults(SETTINGS["strategy"])
+    assert conditions.corpus == corpus()
     assert back.id == added.id
 
 

@@ -30,7 +30,8 @@ def timed(ctx: Context, run_id: int) -> list[bool]:
 
 
 @pytest.mark.parametrize(("sample", "positions"), [
-    (100, range(8)), (8, range(8)), (4, (0, 2, 4, 6)), (3, (0, 3, 6)), (1, (0,)), (0, ()),
+    (100, range(8)), (8, range(8)), (5, (0, 2, 4, 5, 7)), (4, (0, 2, 4, 6)), (3, (0, 3, 6)),
+    (1, (0,)), (0, ()),
 ])  # fmt: skip
 def test_an_even_share_of_the_questions_is_timed_in_all_shards(
     open_context: Opener, bell: Bell, sample: int, positions: tuple[int, ...]

@@ -1,13 +1,22 @@
 """Another tenant's chunks among the results: counted, told, and never passed."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from db import results
+from db import baselines, results, runs
 from db.models import Run
 from db.session import Database
-from pipeline.retrieval.strategies import BUILT_IN, HybridStrategy, SqlStrategy, Strategy
+from pipeline.errors import UsageError
+from pipeline.retrieval.strategies import (
+    BUILT_IN,
+    HybridStrategy,
+    RerankStrategy,
+    SqlStrategy,
+    Strategy,
+)
 from pipeline.types import Question
 from tests.integration.db.building import execute, import_set
 from tests.integration.workers.conftest import GOLDEN, Opener
@@ -65,8 +74,8 @@ def test_results_of_another_tenant_are_counted_and_fail_the_run(
     }  # fmt: skip
     assert run.reasons is not None
     assert run.reasons[0] == (
-        "3 results of 1 questions are another tenant's, as battery:0 for"
-        " 'Within how many days can I return goods?' of tenant acme"
+        "another tenant's chunks came back for 1 question (3 in all): battery:0 for tenant acme,"
+        " asked 'Within how many days can I return goods?'"
     )
     assert sorted(map(len, leaked(ctx, run))) == [0] * 7 + [3]
 
@@ -132,3 +141,75 @@ def test_results_that_the_corpus_does_not_know_are_counted(
     assert run.facts["unknown_keys"] == 2 * len(rows_of(ctx, run.id))
     assert ours.facts is not None
     assert ours.facts["unknown_keys"] == 0
+
+
+def test_a_reranker_hides_no_leak_of_its_candidates(
+    open_context: Opener, bell: Bell, db: Database, tmp_path: Path
+) -> None:
+    own({"battery": "globex", "reset": "globex"}, db)
+    import_set(db, [ACME, *(q for q in GOLDEN if q.tenant is None)], replace=True)
+    (tmp_path / "own_order.py").write_text(
+        "def last_first(question, documents):\n    return range(len(documents))\n"
+    )
+    second = RerankStrategy.model_validate({
+        "candidates": "leaky",
+        "reranker": {"kind": "python", "path": "own_order:last_first"},
+    })  # fmt: skip
+    ctx = open_context(
+        strategies={**BUILT_IN, "leaky": SqlStrategy(statement=EVERYTHING), "second": second},
+        python_folder=tmp_path,
+    )
+    [run] = finish_runs(ctx, bell, "second")
+    assert findings(run)[0] == ("leak", "regressed")
+
+
+def test_a_strategy_beside_one_that_ignores_tenants_is_looked_at(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    own({"battery": "globex", "reset": "globex"}, db)
+    import_set(db, [ACME, *(q for q in GOLDEN if q.tenant is None)], replace=True)
+    ctx = with_strategies(
+        open_context,
+        leaky=SqlStrategy(statement=EVERYTHING),
+        all=SqlStrategy(statement=EVERYTHING, tenant="ignore"),
+        both=HybridStrategy(arms={"leaky": 1.0, "all": 1.0}),
+    )
+    [run] = finish_runs(ctx, bell, "both")
+    assert findings(run)[0] == ("leak", "regressed")
+
+
+def test_a_run_that_leaked_is_no_reference_and_cannot_be_pinned(
+    open_context: Opener, bell: Bell, db: Database
+) -> None:
+    own({"battery": "globex", "reset": "globex"}, db)
+    import_set(db, [ACME, *(q for q in GOLDEN if q.tenant is None)], replace=True)
+    good = SqlStrategy(statement=EVERYTHING.replace("OR true", "OR tenant = :tenant"))
+    first, leaky, fixed = (
+        finish_runs(with_strategies(open_context, mine=each), bell, "mine")[0]
+        for each in (good, SqlStrategy(statement=EVERYTHING), good)
+    )
+    assert [run.verdict for run in (first, leaky, fixed)] == ["baseline", "regressed", "ok"]
+    assert fixed.compared_to == first.id
+    with (
+        db.begin() as session,
+        pytest.raises(UsageError, match="returned another tenant's chunks: nothing to hold runs"),
+    ):
+        baselines.pin(session, runs.get(session, leaky.id), by=None)
+
+
+@pytest.mark.parametrize(("kind", "stored", "asked"), [
+    ("integer", "7", "07"),
+    ("uuid", "6f1c0a52-9f5e-4c9b-8a41-0d9d5a3c1b77", "6F1C0A52-9F5E-4C9B-8A41-0D9D5A3C1B77"),
+    ("char(10)", "acme", "acme  "),
+])  # fmt: skip
+def test_a_tenant_is_the_same_in_another_spelling_of_its_type(
+    ctx: Context, bell: Bell, db: Database, kind: str, stored: str, asked: str
+) -> None:
+    execute(db, "UPDATE recallwatch_corpus.chunks SET tenant = :tenant", {"tenant": stored})
+    execute(db, "ALTER TABLE recallwatch_corpus.chunks ALTER COLUMN tenant"
+                f" TYPE {kind} USING tenant::{kind}")  # fmt: skip
+    import_set(db, [replace(each, tenant=asked) for each in GOLDEN[:4]], replace=True)
+    [run] = finish_runs(ctx, bell, "vector")
+    assert (run.verdict, run.facts and run.facts["leaks"]) == ("baseline", None)
+    assert run.facts is not None
+    assert run.facts["underfilled"] == []

@@ -32,13 +32,34 @@ def test_help_says_how_to_install(capsys: pytest.CaptureFixture[str]) -> None:
     [("recallwatch ev", "eval"), ("recallwatch config sh", "show")],
 )
 def test_commands_are_completed(tmp_path: Path, words: str, offered: str) -> None:
+    assert complete(tmp_path, words) == f"plain,{offered}\n"
+
+
+@pytest.mark.parametrize("command", ["strategies probe", "eval --strategy", "eval -s"])
+@pytest.mark.parametrize("given", ["", "--config other.toml "])
+def test_strategies_are_completed_by_name(tmp_path: Path, command: str, given: str) -> None:
+    named = "[strategies.filtered]\nkind = 'vector'\n"
+    (tmp_path / ("other.toml" if given else "recallwatch.toml")).write_text(named)
+
+    offered = complete(tmp_path, f"recallwatch {given}{command} f")
+
+    assert set(offered.splitlines()) == {"plain,fulltext", "plain,filtered"}
+
+
+def test_faulty_settings_offer_no_names(tmp_path: Path) -> None:
+    (tmp_path / "recallwatch.toml").write_text("[strategies.filtered]\nkind = 'none'\n")
+    assert complete(tmp_path, "recallwatch strategies probe f").strip() == ""
+
+
+def complete(folder: Path, words: str) -> str:
+    """Return what is offered to a shell in the folder; succeeds without a word of its own."""
     # The variables that the bash script sets: the words typed, and which of them is at hand.
     done = subprocess.run(
         (sys.executable, "-m", "cli.main"),
         capture_output=True,
         text=True,
         check=False,
-        cwd=tmp_path,
+        cwd=folder,
         timeout=60,
         env=os.environ
         | {
@@ -48,4 +69,5 @@ def test_commands_are_completed(tmp_path: Path, words: str, offered: str) -> Non
             "COMP_CWORD": str(len(words.split()) - 1),
         },
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"plain,{offered}\n", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout

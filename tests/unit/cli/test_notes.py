@@ -74,3 +74,22 @@ def test_the_ef_search_that_would_help_is_given_with_its_price() -> None:
     rebuild = notes(exact=exact(ef_search={"ladder": widest, "suggested": None}))[-1]
     assert "rebuild the index" in rebuild.text
     assert len(notes(exact=exact(ef_search={"ladder": ladder[:1], "suggested": None}))) == 1
+
+
+def test_percentiles_stand_beside_those_of_the_run_before_with_what_was_timed() -> None:
+    now = {"n": 100, "p50": 1.04, "p95": 12.0, "p99": 30.5}
+    before = {"n": 80, "p50": 0.96, "p95": 8.0, "p99": 9.0}
+
+    alone = " ".join(each.text for each in notes(latency={"search_ms": now}))
+    beside = " ".join(
+        each.text for each in notes(latency={"search_ms": now, "search_ms_before": before})
+    )
+
+    assert "p50 1.0, p95 12.0, p99 30.5 ms" in alone
+    assert "100" in alone
+    assert "before" not in alone
+    assert "p50 1.0, p95 12.0, p99 30.5 ms; before 1.0, 8.0, 9.0" in beside
+
+
+def test_nothing_is_said_of_times_that_were_not_taken() -> None:
+    assert notes(latency={"search_ms": None, "search_ms_before": {"p50": 1.0}}) == []
