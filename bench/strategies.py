@@ -59,6 +59,7 @@ ORDER BY embedding <=> :vector LIMIT :k
 kind = "python"
 path = "bench.bm25:Bm25Search"
 settings = {{ chunks = "{chunks}" }}
+tenant = "ignore"
 
 [strategies.http-bm25]
 kind = "http"
