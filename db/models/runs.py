@@ -185,7 +185,8 @@ class Result(Base):
 
     `returned`: rows that the retriever gave, before they were cut to k and, at document level,
     collapsed; NULL where it gave none because it failed. `leaked`: chunk keys that are another
-    tenant's, in the ranking or in that of a stage. `ms`: milliseconds of its search alone, of those questions that were timed.
+    tenant's, in the ranking or in that of a stage. `ms`: milliseconds of its search alone, of those
+    questions that were timed.
     """
 
     __tablename__ = "result"

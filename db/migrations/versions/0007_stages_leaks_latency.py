@@ -59,7 +59,7 @@ CREATE TABLE recallwatch.side_vector (
 DOWNGRADE = """
 DROP TABLE recallwatch.side_vector;
 DROP TABLE recallwatch.stage_ranking;
-ALTER TABLE recallwatch.result 
+ALTER TABLE recallwatch.result
     DROP COLUMN returned, DROP COLUMN leaked, DROP COLUMN ms;
 """
 
