@@ -90,7 +90,7 @@ class EvalSettings(Section):
         ge=0,
         le=10_000,
         description="questions that are also searched one at a time, for percentiles of the time"
-        " a search takes; 0: none",
+        " a search takes; a service that charges gets so many more; 0: none",
     )
     shard_size: int = Field(500, ge=1, le=10_000, description="questions a task evaluates")
     exact_budget: float = Field(

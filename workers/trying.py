@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.corpus.neighbours import contents
+from pipeline.corpus.neighbours import returned_contents
 from pipeline.corpus.statistics import tenant_sizes
 from pipeline.corpus.tenants import as_stored, tenants_of
 from pipeline.errors import CorpusError
@@ -60,15 +60,15 @@ def try_strategy(ctx: Context, strategy: str, query: Query, *, explain: bool = F
     )
     started = time.monotonic()
     [found] = retriever.retrieve(batch, query.k)
-    ms = 1000 * (time.monotonic() - started)
+    seconds = time.monotonic() - started - (session.seconds if session is not None else 0.0)
     keys = [] if isinstance(found, Failure) else [*found.keys]
     table = ctx.corpus_table()
     tree = tree_of(strategy, ctx.settings.strategies)
     return Tried(
         strategy,
         found,
-        ms,
-        contents(ctx.corpus(), table, keys, tenant=query.tenant),
+        1000 * seconds,
+        returned_contents(ctx.corpus(), table, [(query.tenant, keys)])[query.tenant],
         tenants_of(ctx.corpus(), table, keys),
         session.plans if session is not None else (),
         [*_notes(ctx, tree, query, found)],

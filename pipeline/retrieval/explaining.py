@@ -1,5 +1,6 @@
 """The query plans of the searches that a retriever makes."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ _EXPLAIN = sql.SQL("EXPLAIN (ANALYZE, BUFFERS) {}")
 class ExplainingSession(CorpusSession):
     """A session that notes the plan of every search on it, in `plans`, by running it once more.
 
+    `seconds` is what that took.
+
     Under the very settings and parameters of the search. What is only counted or parsed, beside
     searching, is not noted.
     """
@@ -20,6 +23,7 @@ class ExplainingSession(CorpusSession):
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as its parent's
         super().__init__(*arguments, **options)
         self.plans: list[str] = []
+        self.seconds = 0.0
 
     def fetch(
         self,
@@ -32,9 +36,7 @@ class ExplainingSession(CorpusSession):
         """See `CorpusSession.fetch`."""
         searches = self.table.relation.as_string(self.conn) in statement.as_string(self.conn)
         if parameters is not None and searches:
-            explain = _EXPLAIN.format(statement)
-            lines = super().fetch(explain, parameters, settings=settings, share=share)
-            self.plans.append("\n".join(line for (line,) in lines))
+            self._note(statement, parameters, settings or {}, share)
         return super().fetch(statement, parameters, settings=settings, share=share)
 
     def fetch_each(
@@ -51,6 +53,19 @@ class ExplainingSession(CorpusSession):
             statement, parameters, settings=settings, timeout=timeout, expected=expected
         )
         for values in parameters[: len(found)]:
-            lines = super().fetch(_EXPLAIN.format(statement), values, settings=settings)
-            self.plans.append("\n".join(line for (line,) in lines))
+            self._note(statement, values, settings, 1.0)
         return found, failed
+
+    def _note(
+        self,
+        statement: sql.Composable,
+        parameters: Mapping[str, object],
+        settings: Mapping[str, str],
+        share: float,
+    ) -> None:
+        started = time.monotonic()
+        lines = super().fetch(
+            _EXPLAIN.format(statement), parameters, settings=settings, share=share
+        )
+        self.plans.append("\n".join(line for (line,) in lines))
+        self.seconds += time.monotonic() - started
