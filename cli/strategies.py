@@ -152,8 +152,7 @@ def _show(console: Console, tried: "Tried", found: Ranking) -> None:
         for rank, key, score in _ranked(found)
     ]  # fmt: skip
     console.print(table(None, columns, rows) if rows else "it returns nothing")
-    plans = " with its plan" if tried.plans else ""
-    took = f"{tried.ms:.1f} ms for this first search{plans}, embedding not counted"
+    took = f"{tried.ms:.1f} ms for this first search, embedding not counted"
     stages = [f"{name} {len(each.keys)}" for name, each in found.stages.items()]
     console.print(f"{took}; results of stages: {', '.join(stages)}" if stages else took,
                   soft_wrap=True)  # fmt: skip

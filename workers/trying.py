@@ -87,11 +87,10 @@ def _notes(
         of = f" of {stage}" if stage else ""
         yield f"fewer results{of} than the corpus has: {cause}"
     silent = isinstance(found, Ranking) and not found.keys
-    whose = query.tenant if silent and table.has("tenant") else None
-    if whose is not None and as_stored(conn, table, [whose])[whose] not in tenant_sizes(
-        conn, table
-    ):
-        yield f"no chunk of the corpus is of tenant {whose!r}"
+    if silent and query.tenant is not None and table.has("tenant"):
+        [stored] = as_stored(conn, table, [query.tenant]).values()
+        if stored not in tenant_sizes(conn, table):
+            yield f"no chunk of the corpus is of tenant {query.tenant!r}"
 
 
 def _vector(ctx: Context, retriever: Retriever, text: str) -> FloatMatrix | None:
