@@ -105,6 +105,7 @@ def record(tuned: "Tuned") -> dict[str, Any]:
 def _setting_record(tuned: "Tuned", setting: "HybridSetting") -> dict[str, Any]:
     formula = setting.formula
     return {
+        "name": str(setting),
         "arms": dict(zip(tuned.plan.present.arms, setting.weights, strict=True)),
         "fusion": formula.method,
         "rrf_k": formula.rrf_k if formula.method == "rrf" else None,

@@ -103,6 +103,7 @@ def test_the_record_holds_what_was_tried_and_found() -> None:
     assert to_json(found)
     assert (found["run"], found["settings_tried"], found["folds"]) == (12, 3, 5)
     assert found["present"] == {
+        "name": "1:1 rrf 60 depth 50",
         "arms": {"vector": 1.0, "fulltext": 1.0},
         "fusion": "rrf",
         "rrf_k": 60,
