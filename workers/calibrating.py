@@ -136,6 +136,8 @@ def plan(ctx: Context, choice: Choice, *, pairs: int) -> Plan:
         _run(ctx.settings, name, wanted.k, wanted.level, searched(ctx, table, corpus, name))
         for name in wanted.strategies
     ]
+    for run in runs:
+        run.size = version.size
     return Plan(version=version, runs=runs, pairs=pairs, table=table, corpus=corpus, index=index,
                 keys=keys)  # fmt: skip
 
