@@ -63,7 +63,8 @@ def show(console: Console, work: WorkContext, found: Sequence[RunContext], *, mi
             console.print()
         print_run(console, each)
         with work.database.begin() as session:
-            rows = results.misses(session, each.run, limit=misses) if misses else []
+            measured = misses and each.run.metrics
+            rows = results.misses(session, each.run, limit=misses) if measured else []
         if rows:
             title = f"without a hit at {each.run.k} (all: recallwatch runs show {each.run.id}"
             console.print()

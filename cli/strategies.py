@@ -156,8 +156,10 @@ def _show(console: Console, tried: "Tried", found: Ranking) -> None:
     stages = [f"{name} {len(each.keys)}" for name, each in found.stages.items()]
     console.print(f"{took}; results of stages: {', '.join(stages)}" if stages else took,
                   soft_wrap=True)  # fmt: skip
-    for line in (*tried.notes, *tried.plans):
-        console.print(line, soft_wrap=True)
+    for note in tried.notes:
+        console.print(note, soft_wrap=True)
+    for number, plan in enumerate(tried.plans, start=1):
+        console.print(f"\nplan {number} of {len(tried.plans)}:\n{plan}", soft_wrap=True)
 
 
 def _owners(tried: "Tried", key: str) -> list[str]:

@@ -210,7 +210,14 @@ def index_options(index: Mapping[str, Any]) -> str:
 
 
 def setup_changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Say which settings differ between two runs, as "strategy.ef_search 40 -> 20"."""
+    """Say which settings differ between two runs, as "strategy.ef_search 40 -> 20".
+
+    Of strategies of two kinds no more is said than "strategy vector -> hybrid".
+    """
+    then, since = (each.get("strategy", {}).get("kind") for each in (before, now))
+    if then != since:
+        others = ({k: v for k, v in each.items() if k != "strategy"} for each in (now, before))
+        return [f"strategy {then} -> {since}", *setup_changes(*others)]
     one, other = dict(_flat(now)), dict(_flat(before))
     return [
         f"{name} {_shown(other, name)} -> {_shown(one, name)}"

@@ -33,7 +33,8 @@ class VectorStrategy(Filters):
     )
     raise_ef_search: bool = Field(
         default=True,
-        description="false: an ef_search below k stays as it is, and the index returns no more",
+        description="false: an ef_search below k stays as it is: with iterative_scan off the index"
+        " returns no more",
     )
     iterative_scan: Literal["off", "strict_order", "relaxed_order"] = Field(
         "strict_order",

@@ -192,3 +192,10 @@ def test_settings_that_differ_are_named_with_both_values() -> None:
         "strategy.exact unset -> True",
     ]
     assert setup_changes(now, now) == []
+
+
+def test_of_strategies_of_two_kinds_only_that_is_said() -> None:
+    vector = {"strategy": {"kind": "vector", "ef_search": 40}, "embedding_model": "a"}
+    hybrid = {"strategy": {"kind": "hybrid", "rrf_k": 60}, "embedding_model": "b"}
+    assert setup_changes(hybrid, vector) == ["strategy vector -> hybrid", "embedding_model a -> b"]
+    assert setup_changes(hybrid, hybrid) == []
