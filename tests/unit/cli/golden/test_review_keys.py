@@ -83,6 +83,7 @@ def test_escape_alone_is_a_key_and_the_next_one_counts(screen: int) -> None:
     assert keys(screen, ["\x1b", "a", "["]) == ["\x1b", "a", "["]
 
 
+@pytest.mark.usefixtures("patient")
 def test_ctrl_c_ends_even_a_sequence_that_does_not(screen: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         keys(screen, ["\x1b[", "\x03"])
