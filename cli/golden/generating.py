@@ -10,6 +10,7 @@ from cli.golden.options import json_option, set_option
 from cli.lazy import examples
 from cli.options import Number, is_waited_for, waiting
 from cli.output import print_json
+from cli.person import person
 from cli.servers import Opened, open_servers
 from pipeline.embedding.pricing import dollars
 from pipeline.generation.base import Category
@@ -121,8 +122,6 @@ def generate(
     the key from ANTHROPIC_API_KEY. The same seed draws the same chunks; those that the set was
     generated from before are left out.
     """
-    from cli.person import person
-
     wanted = Wanted(
         set_name=set_name or context.settings.eval.set,
         generation=_settings(context.settings, max_cost, min_characters),
@@ -131,22 +130,27 @@ def generate(
         forbid_terms=forbid_terms, activate=activate, message_batches=message_batches,
         again=again, requested_by=person(),
     )  # fmt: skip
-    if not wanted.chunks:
-        raise click.UsageError("nothing to ask for: give --sample, --multi-chunk or --unanswerable")
     wait = is_waited_for(wait, message_batches=message_batches)
-    if wait and start and not dry_run:
-        _check_key(context.settings)
+    _check(context.settings, wanted, key_needed=wait and start and not dry_run)
     with open_servers(context) as opened:
         prepared = prepare(opened.work, wanted)
         _announce(context.err, prepared)
         if dry_run:
             _show_plan(context.console, prepared, as_json=as_json)
             return
-        generation_id = start_generation(opened.work, prepared)
-        if not wait:
-            _say_started(context.console, generation_id, as_json=as_json)
-            return
-        _finish(context, opened, generation_id, start, timeout, as_json=as_json)
+        queued = start_generation(opened.work, prepared)
+        if wait:
+            _finish(context, opened, queued, start, timeout, as_json=as_json)
+        else:
+            _say_started(context.console, queued, as_json=as_json)
+
+
+def _check(settings: Settings, wanted: Wanted, *, key_needed: bool) -> None:
+    """Refuse what can be refused before any server starts."""
+    if not wanted.chunks:
+        raise click.UsageError("nothing to ask for: give --sample, --multi-chunk or --unanswerable")
+    if key_needed:
+        _check_key(settings)
 
 
 def _settings(

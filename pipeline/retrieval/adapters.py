@@ -15,9 +15,9 @@ write a function of your own instead, or set `tenant = "ignore"`.
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.types import make_key
 
@@ -47,65 +47,57 @@ class _Keys:
         return str(own)
 
 
-class LangChain:
+class _Adapter:
+    """A retriever of a library, asked by its async method where it has one, else by the other."""
+
+    methods: ClassVar[tuple[str, str]]
+
+    def __init__(
+        self,
+        retriever: str,
+        key: str | None = None,
+        document: str | None = None,
+        chunk: str | None = None,
+    ) -> None:
+        self._keys = _Keys(key, document, chunk)
+        found, (is_async, plain) = _loaded(retriever), self.methods
+        self._ask = getattr(found, is_async, None) or getattr(found, plain)
+        self.search = self._search_async if hasattr(found, is_async) else self._search
+
+    async def _search_async(self, question: str) -> list[Pair]:
+        return _all_or_none([self._pair(each) for each in await self._ask(question)])
+
+    def _search(self, question: str) -> list[Pair]:
+        return _all_or_none([self._pair(each) for each in self._ask(question)])
+
+    def _pair(self, result: Any) -> Pair:  # noqa: ANN401 - an object of the library's
+        """Return the key and the score of a result."""
+        raise NotImplementedError
+
+
+class LangChain(_Adapter):
     """Anything with `ainvoke(question)` or `invoke(question)` that returns Documents.
 
     Such have `metadata` and `id`; a number in the metadata's `score` is taken for the score.
     """
 
-    def __init__(
-        self,
-        retriever: str,
-        key: str | None = None,
-        document: str | None = None,
-        chunk: str | None = None,
-    ) -> None:
-        self._keys = _Keys(key, document, chunk)
-        self._retriever = _loaded(retriever)
-        is_async = hasattr(self._retriever, "ainvoke")
-        self.search = self._search_async if is_async else self._search
+    methods = ("ainvoke", "invoke")
 
-    async def _search_async(self, question: str) -> list[Pair]:
-        return self._read(await self._retriever.ainvoke(question))
-
-    def _search(self, question: str) -> list[Pair]:
-        return self._read(self._retriever.invoke(question))
-
-    def _read(self, documents: Sequence[Any]) -> list[Pair]:
-        return _all_or_none([
-            (self._keys.of(each.metadata, getattr(each, "id", None)), each.metadata.get("score"))
-            for each in documents
-        ])  # fmt: skip
+    def _pair(self, result: Any) -> Pair:  # noqa: ANN401 - a Document
+        own = getattr(result, "id", None)
+        return self._keys.of(result.metadata, own), result.metadata.get("score")
 
 
-class LlamaIndex:
+class LlamaIndex(_Adapter):
     """Anything with `aretrieve(question)` or `retrieve(question)` that returns NodeWithScores.
 
     Such have `score` and `node`, and this `metadata` and `node_id`.
     """
 
-    def __init__(
-        self,
-        retriever: str,
-        key: str | None = None,
-        document: str | None = None,
-        chunk: str | None = None,
-    ) -> None:
-        self._keys = _Keys(key, document, chunk)
-        self._retriever = _loaded(retriever)
-        is_async = hasattr(self._retriever, "aretrieve")
-        self.search = self._search_async if is_async else self._search
+    methods = ("aretrieve", "retrieve")
 
-    async def _search_async(self, question: str) -> list[Pair]:
-        return self._read(await self._retriever.aretrieve(question))
-
-    def _search(self, question: str) -> list[Pair]:
-        return self._read(self._retriever.retrieve(question))
-
-    def _read(self, nodes: Sequence[Any]) -> list[Pair]:
-        return _all_or_none([
-            (self._keys.of(each.node.metadata, each.node.node_id), each.score) for each in nodes
-        ])  # fmt: skip
+    def _pair(self, result: Any) -> Pair:  # noqa: ANN401 - a NodeWithScore
+        return self._keys.of(result.node.metadata, result.node.node_id), result.score
 
 
 def _loaded(path: str) -> Any:  # noqa: ANN401 - the owner's retriever

@@ -72,8 +72,7 @@ def score(
     _check(k, measures, relevance_threshold)
     judgments = [judgments_at(question.expected, level) for question in questions]
     expected = [
-        {key: grade for key, grade in each.items() if key in live and key not in question.stale}
-        for question, each in zip(questions, judgments, strict=True)
+        _usable(question, each, live) for question, each in zip(questions, judgments, strict=True)
     ]
     whole = [_ranking(result, level) for result in results]
     outcomes = [
@@ -91,16 +90,21 @@ def score(
         outcomes=outcomes,
         values=values,
         first_ranks=[
-            _first_rank(ranking.keys, grades, relevance_threshold)
-            if outcome is Outcome.SCORED
-            else None
-            for ranking, grades, outcome in zip(whole, expected, outcomes, strict=True)
+            _first_rank(whole[row].keys, expected[row], relevance_threshold) if each else None
+            for row, each in enumerate(one is Outcome.SCORED for one in outcomes)
         ],
         missing=[_missing(*pair) for pair in zip(judgments, expected, strict=True)],
         rankings=rankings,
         ranking_scores=[list(ranking.scores[:k]) for ranking in whole],
         expected=expected,
     )
+
+
+def _usable(question: Judged, judgments: Mapping[str, int], live: Container[str]) -> dict[str, int]:
+    """Leave out the judgments whose keys are gone, or stand for another text."""
+    return {
+        key: grade for key, grade in judgments.items() if key in live and key not in question.stale
+    }
 
 
 def _check(k: int, measures: Sequence[Measure], threshold: int) -> None:

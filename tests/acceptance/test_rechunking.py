@@ -64,7 +64,9 @@ def test_keys_follow_their_texts_and_can_be_put_back(rechunked: Project) -> None
 
 
 def test_documents_are_evaluated_without_their_texts(rechunked: Project) -> None:
-    rechunked.run(*EVAL, "--level", "document")
+    evaluated = rechunked.json(*EVAL, "--level", "document")
+    [run] = evaluated["runs"]
+    assert (run["level"], run["ineligible"], run["scored"]) == ("document", 0, run["questions"])
 
 
 @pytest.mark.parametrize(
